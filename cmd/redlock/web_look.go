@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -40,6 +41,17 @@ type webState struct {
 	Held    int         `json:"held"`       // number of all names that are held or not certainly free
 	Scanned int64       `json:"scanned_ms"` // age of the list of names; -1 before the first scan
 	News    []webEvent  `json:"news"`
+	Clients []webClient `json:"clients"`
+	Now     time.Time   `json:"now"` // by the clocks of the masters, for ages
+}
+
+// A webClient is a connected client that has a name.
+type webClient struct {
+	Label string `json:"label"`
+	Epoch int64  `json:"epoch"`
+	List  string `json:"list"`
+	Other bool   `json:"other"` // its list is not the one of this command
+	On    int    `json:"on"`    // number of connections
 }
 
 type webMaster struct {
@@ -48,6 +60,8 @@ type webMaster struct {
 	Latency float64          `json:"latency_ms"` // response time of INFO; 0 if the master did not answer
 	Used    int64            `json:"used"`       // bytes
 	Limit   int64            `json:"limit"`      // bytes; 0 for none
+	Fix     string           `json:"fix,omitempty"`
+	ahead   time.Duration    // of its clock, by that of this host
 	refused map[string]int64 // number of refused commands for each error code; nil if the master did not answer
 }
 
@@ -78,6 +92,7 @@ type webLooker struct {
 	states map[string]webMaster // by shard and address
 	news   []webEvent           // the newest first
 	misfit error                // the last result of client.misfit
+	users  []webClient          // the clients at that time
 	asked  time.Time            // when the clients were listed
 }
 
@@ -90,6 +105,7 @@ type webFound struct {
 // A webHold is a lock as it was seen last.
 type webHold struct {
 	redlockinfo.Inspection
+	doubt bool          // since then a majority of the masters may have forgotten it
 	full  time.Duration // the longest remaining time that was seen, which is about the TTL
 	until time.Time     // when the TTL expires
 }
@@ -128,7 +144,7 @@ func (w *webLooker) state() []byte {
 	if found := w.found.Load(); found != nil {
 		names, s.Scanned = found.names, millis(time.Since(found.at))
 	}
-	s.Held = len(names)
+	s.Held, s.Clients, s.Now = len(names), w.users, time.Now().Add(medianAhead(s.Masters))
 	s.Names = w.holders(ctx, names[:min(len(names), webNames)])
 	s.News = w.news
 	var text bytes.Buffer
@@ -141,8 +157,48 @@ func (w *webLooker) state() []byte {
 func (w *webLooker) others(ctx context.Context) error {
 	if time.Since(w.asked) >= webClients {
 		w.misfit, w.asked = w.client.misfit(ctx, ""), time.Now()
+		w.users = w.connected(ctx)
 	}
 	return w.misfit
+}
+
+// connected returns the clients that have names and the prefix of this command, sorted by label.
+func (w *webLooker) connected(ctx context.Context) []webClient {
+	seen := map[webClient]int{}
+	for _, p := range w.pools {
+		own := p.ClientNames()[0]
+		for _, clients := range p.Clients(ctx) {
+			for _, c := range clients {
+				if c.Named && c.Prefix == own.Prefix {
+					seen[webClient{Label: c.Label, Epoch: c.Epoch, List: c.List, Other: c.Shard == own.Shard && c.List != own.List}]++
+				}
+			}
+		}
+	}
+	list := []webClient{}
+	for c, n := range seen {
+		c.On = n
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b webClient) int {
+		return cmp.Or(strings.Compare(a.Label, b.Label), cmp.Compare(a.Epoch, b.Epoch), strings.Compare(a.List, b.List))
+	})
+	return list[:min(len(list), webNames)]
+}
+
+// medianAhead returns how far the clock of the median master is ahead of that of this host.
+func medianAhead(list []webMaster) time.Duration {
+	var all []time.Duration
+	for _, m := range list {
+		if m.refused != nil { // it has answered
+			all = append(all, m.ahead)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // find scans for held names, unless another scan is running or has just ended.
@@ -191,6 +247,11 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		one := webMaster{jsonMaster: m, Votes: m.State == "voting"}
 		if k := slices.IndexFunc(asked, func(a webMaster) bool { return a.Addr == m.Addr && a.Shard == m.Shard }); k >= 0 {
 			one.Latency, one.Used, one.Limit, one.refused = asked[k].Latency, asked[k].Used, asked[k].Limit, asked[k].refused
+			one.ahead = asked[k].ahead
+		}
+		about := func(f redlockinfo.Finding) bool { return f.Master == m.Addr && f.Severity > redlockinfo.Notice }
+		if f := slices.IndexFunc(v.Findings, about); f >= 0 {
+			one.Fix = v.Findings[f].Fix
 		}
 		if f := slices.IndexFunc(full, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }); one.Votes && f >= 0 {
 			one.Votes, one.State, one.Error = false, "memory full", full[f].Risk+": "+full[f].Fix
@@ -209,6 +270,9 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 		return
 	}
 	m.Latency = float64(time.Since(began).Microseconds()) / 1000
+	if at, err := redis.Int64s(ask(ctx, t, i, frame.Command("time", "TIME"))); err == nil && len(at) == 2 {
+		m.ahead = time.Until(time.Unix(at[0], at[1]*1000))
+	}
 	m.Used, _ = strconv.ParseInt(memory["used_memory"], 10, 64)
 	m.Limit, _ = strconv.ParseInt(memory["maxmemory"], 10, 64)
 	m.refused = make(map[string]int64)
@@ -286,7 +350,7 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	list := make([]webName, 0, len(names))
 	for i, name := range names {
 		last := w.sight[name]
-		seen := webHold{now[i], now[i].Left, time.Now().Add(now[i].Left)}
+		seen := webHold{Inspection: now[i], full: now[i].Left, until: time.Now().Add(now[i].Left)}
 		switch {
 		case errs[i] != nil: // the holder is unknown, so show the last state
 			seen = last
@@ -294,12 +358,16 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 			seen.full = max(seen.full, last.full)
 		case last.ID != "" && last.overdue() && time.Now().After(last.until):
 			w.record("bad", 0, fmt.Sprintf("%q was lost: %q did not extend it in time, token %d", name, last.Label, last.Token))
+		case last.ID != "" && last.doubt && seen.ID != last.ID && !unknown(&seen.Inspection):
+			w.record("bad", 0, fmt.Sprintf("%q was lost in a restart of the masters, unless %q had unlocked it, token %d", name,
+				last.Label, last.Token))
 		}
 		if w.sight[name] = seen; seen.Free && seen.WaiterCount == 0 {
 			delete(w.sight, name)
 			continue
 		}
 		if last.ID != "" && unknown(&seen.Inspection) { // report a loss when it is certain
+			last.doubt = true
 			w.sight[name] = last
 		}
 		list = append(list, webName{newJSONWho(name, seen.Inspection), seen.overdue()})

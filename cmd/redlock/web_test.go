@@ -28,13 +28,14 @@ import (
 const reporter = `<script nonce="$1">
 addEventListener("load", () => setInterval(() => fetch("/seen", {method: "POST", body: JSON.stringify({
   width: innerWidth, wide: document.documentElement.scrollWidth, text: document.body.innerText,
+  cell: Math.round(Math.max(0, ...[...document.querySelectorAll("#masters td")].map((c) => c.clientHeight))),
   html: document.querySelectorAll("b").length, paper: getComputedStyle(document.body).backgroundColor})}), 100));
 </script></html>`
 
 // A screen is the content of one frame.
 type screen struct {
-	Width, Wide, HTML int
-	Text, Paper       string
+	Width, Wide, HTML, Cell int
+	Text, Paper             string
 }
 
 // A viewer is a browser that shows the page in frames of two widths.
@@ -174,6 +175,25 @@ func TestPageShowsFaults(t *testing.T) {
 	v.sees("a waiter", "web-2 for ")
 	waiter.signal(syscall.SIGTERM)
 	waiter.ends(128+int(syscall.SIGTERM), "")
+
+	// A name that cannot be read is quoted as by the command; the end of a long name is shown on demand.
+	odd := "evil\u202ename\x1b" + strings.Repeat(" and so on", 10)
+	if k := f.start("run", "--label", "web-3", odd, "--", "sh", "-c", "echo have it; read x"); true {
+		k.hear("have it")
+		v.sees("an odd name", `"evil\u202ename\x1b and so on and`, "…", "web-3")
+		v.mu.Lock()
+		for _, width := range []int{400, 1400} {
+			if text := v.shown[width].Text; strings.Contains(text, odd) || strings.Count(text, "and so on") > 6 {
+				t.Errorf("at %d px the page shows the whole name:\n%s", width, text)
+			}
+			if high := v.shown[width].Cell; high > 120 {
+				t.Errorf("at %d px a cell of a master is %d px high", width, high)
+			}
+		}
+		v.mu.Unlock()
+		k.signal(syscall.SIGTERM)
+		k.ends(128+int(syscall.SIGTERM), "")
+	}
 
 	if err := f.servers[0].Kill(); err != nil {
 		t.Fatal(err)
