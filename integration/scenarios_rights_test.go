@@ -12,18 +12,18 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// documentedRights returns the minimum rights of a user according to docs/operations.md, as arguments of ACL
+// documentedRights returns the minimum rights of a user according to docs/run.md, as arguments of ACL
 // SETUSER.
 func documentedRights(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/run.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(text), "\nACL SETUSER lock on >password ")
 	line, _, ended := strings.Cut(rest, "\n")
 	if !found || !ended {
-		t.Fatal("docs/operations.md does not list the rights of a user")
+		t.Fatal("docs/run.md does not list the rights of a user")
 	}
 	return strings.Fields(line)
 }

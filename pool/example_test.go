@@ -159,7 +159,7 @@ func ExampleWithTLSConfig() {
 	defer masters.Close()
 }
 
-// The library logs in as an ACL user of the masters. docs/operations.md lists the rights that this user needs.
+// The library logs in as an ACL user of the masters. docs/run.md lists the rights that this user needs.
 func ExampleWithCredentials() {
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithCredentials("lock", os.Getenv("LOCK_PASSWORD")))

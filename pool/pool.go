@@ -28,7 +28,7 @@ type handle = transport.Handle
 // Open calls [New] with masters given as URLs; see [URL].
 //
 // All clients must use the same masters. A client with another list of masters acquires no lock, and gets an error that
-// shows both lists. To replace a master, use "redlock set"; see docs/operations.md.
+// shows both lists. To replace a master, use "redlock set"; see docs/change.md.
 //
 // A URL, except that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name, by
 // DNS or by a virtual IP address, are not safe: each may vote as the same master for different clients, and two clients
@@ -111,7 +111,7 @@ func wrap(m transport.Master) Master { return Master{m.Name, m} }
 //	redis+cluster://[[user]:password@]host[:port],host[:port],...?buckets=n[&allow=two-holders][&name=name]
 //
 // The name identifies the master in admission records and errors; see [Master]. Clients that reach one master at
-// different addresses must set the same name. To replace a master, use "redlock set" (docs/operations.md); changing
+// different addresses must set the same name. To replace a master, use "redlock set" (docs/change.md); changing
 // only the URLs is not enough. Unless a name is given, a master behind Sentinel is named service@ followed by the
 // sorted addresses of the sentinels, and a cluster is named cluster@ followed by those of the given nodes. Set a name
 // if these addresses may change.

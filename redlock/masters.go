@@ -142,7 +142,7 @@ func (l operator) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	return l.withRecords(ctx, "max-ttl", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
 			if have := view.Masters[i].Record.MaxTTL; have > g {
-				return invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/operations.md, "+
+				return invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/change.md, "+
 					"Max TTL and admission", g, l.pool.Addr(i), have)
 			}
 			if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {

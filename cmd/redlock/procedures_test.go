@@ -26,7 +26,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A procedure is a section of docs/operations.md. The commands of the section are run literally, in a directory with
+// A procedure is a section of docs/change.md or docs/night.md. The commands of the section are run literally, in a directory with
 // locks.json. Servers that the test has started take the place of 10.0.0.1, 10.0.0.2, and so on.
 type procedure struct {
 	*deployment
@@ -46,13 +46,18 @@ func newProcedure(t *testing.T, heading string, n int) *procedure {
 			t.Skipf("needs %s", tool)
 		}
 	}
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	section, found := "", false
+	for _, name := range []string{"change", "night"} {
+		page, err := os.ReadFile("../../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, text, here := strings.Cut(string(page), "\n### "+heading+"\n"); here {
+			section, found = text, true
+		}
 	}
-	_, section, found := strings.Cut(string(page), "\n### "+heading+"\n")
 	if !found {
-		t.Fatalf("docs/operations.md has no section %q", heading)
+		t.Fatalf("docs/ has no section %q", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n##")
 	block := func(kind string) string {

@@ -419,7 +419,7 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 		}
 		return append(lines,
 			fmt.Sprintf("  3. redlock admit --max-ttl %v, with the URLs of all masters that are used from now on", longest),
-			"  4. start the clients with these URLs (docs/operations.md, Disaster recovery)")
+			"  4. start the clients with these URLs (docs/night.md, Disaster recovery)")
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Command follow competes with other clients to be the leader. A file lists the masters. When the file changes, the
 // command changes to the new masters and keeps its lock. The format of the file is that of "redlock set": see
-// docs/operations.md.
+// docs/change.md.
 //
 //	echo '{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}' >locks.json
 //	go run ./examples/follow locks.json

@@ -13,8 +13,8 @@ import (
 
 const (
 	rulesFile = "../../deploy/prometheus/alerts.yml"
-	runbook   = "../../docs/operations.md"
-	runbooks  = "https://github.com/redlock-go/redlock/blob/main/docs/operations.md#"
+	runbook   = "../../docs/night.md"
+	runbooks  = "https://github.com/redlock-go/redlock/blob/main/docs/night.md#"
 )
 
 // Each rule contains the fields that an operator needs, and is described in a section of the documentation. The
@@ -43,13 +43,13 @@ func TestRulesAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^#### (Redlock\w+)$`).FindAllSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^### (Redlock\w+)$`).FindAllSubmatch(page, -1) {
 		sections[string(m[1])] = true
 	}
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			if !sections[r.Alert] {
-				t.Errorf("%s has no section in docs/operations.md", r.Alert)
+				t.Errorf("%s has no section in docs/night.md", r.Alert)
 			}
 			delete(sections, r.Alert)
 			if want := runbooks + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
@@ -64,7 +64,7 @@ func TestRulesAreComplete(t *testing.T) {
 		}
 	}
 	for name := range sections {
-		t.Errorf("docs/operations.md describes the unknown rule %s", name)
+		t.Errorf("docs/night.md describes the unknown rule %s", name)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestRightsCoverScriptCommands(t *testing.T) {
 
 // The rights that these files list equal those of package scripts.
 func TestDocumentedRightsMatchList(t *testing.T) {
-	for file, prefix := range map[string]scripts.Prefix{"../../docs/operations.md": "redlock",
+	for file, prefix := range map[string]scripts.Prefix{"../../docs/run.md": "redlock",
 		"../../pool/doc.go": "prefix"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
