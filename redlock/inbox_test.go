@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -444,6 +445,34 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 			w.Errorf("the lock of the next holder is on %d masters: %v", on, next.Err())
 		}
 		_ = next.Unlock(w.Context())
+	})
+}
+
+// The error and the log of a lock that was released by force say by whom. A message that only claims it ends nothing.
+func TestForcedReleaseSaysByWhom(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		k := w.take(w.locker(book.option()), "n")
+		after(2 * time.Second) // the holder listens
+		id := w.inspect(w.locker(), "n").ID
+		keys := defaultPrefix.KeysOf("n", scripts.Plain)
+		for i := range 3 {
+			w.must(errOf(w.do(i, defaultPrefix.NotifyForced(&keys, id, "liar"))))
+		}
+		after(redlock.DefaultTTL)
+		if err := k.Err(); err != nil {
+			w.Fatalf("a false message has ended the lock: %v", err)
+		}
+		operator := w.locker(redlock.WithObserver(), redlock.WithLabel("alice@ops/17"))
+		w.must(errOf(operator.Admin().ForceRelease(w.Context(), "n", id)))
+		after(time.Second)
+		const want = `"alice@ops/17" has released it by force`
+		if err := k.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), want) {
+			w.Errorf("the lock has ended with %v, want ErrLost with %s", err, want)
+		}
+		if text := strings.Join(book.since(), "\n"); !strings.Contains(text, "alice@ops/17") {
+			w.Errorf("the log does not say who has released the lock:\n%s", text)
+		}
 	})
 }
 

@@ -443,7 +443,7 @@ func (l operator) forceReleaseOf(ctx context.Context, name, id string) (released
 			released = t.Of(quorum.Granted).Len()
 			gone = rule.Won(t.Of(quorum.Granted) | t.Of(quorum.Missing))
 			if gone && !before { // an earlier message would make the holder extend the lease elsewhere
-				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
+				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).NotifyForced(&keys, id, l.cfg.label))
 			}
 		})
 		if gone {

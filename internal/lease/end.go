@@ -143,7 +143,11 @@ func (l *Lease) goneLocked() *reason {
 		for i := range l.on.lost.All() {
 			addrs = append(addrs, l.m.Sender.Pool.Addr(i))
 		}
-		return forgotten.because("lost on " + strings.Join(addrs, ", "))
+		lost := "lost on " + strings.Join(addrs, ", ")
+		if by := l.inbox.forced; by != "" {
+			lost = fmt.Sprintf("%q has released it by force; %s", by, lost)
+		}
+		return forgotten.because(lost)
 	}
 	return nil
 }

@@ -34,9 +34,10 @@ const (
 
 // An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
-	listens   bool  // whether the Locker is subscribed because of the lease
-	requested bool  // whether another client has requested a release
-	nextCheck int64 // earliest time of the next extension that a message causes, on the boot clock
+	listens   bool   // whether the Locker is subscribed because of the lease
+	requested bool   // whether another client has requested a release
+	forced    string // label of the client that says it has taken the lease by force; it only explains a loss
+	nextCheck int64  // earliest time of the next extension that a message causes, on the boot clock
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
@@ -53,6 +54,15 @@ func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 		return forever
 	}
 	return listenAfter - time.Duration(now.Steady()-l.tokens.won.Steady())
+}
+
+// Forced handles a message that the client with the label by has taken the lease by force. Like any message it is not
+// trusted: the lease is checked, and the label is in the error only if the masters have lost the lease.
+func (l *Lease) Forced(by string) {
+	l.mu.Lock()
+	l.inbox.forced = by
+	l.mu.Unlock()
+	l.Message(false)
 }
 
 // Message handles a message about the lease. release is true for a request to release the lock.

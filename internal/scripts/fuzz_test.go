@@ -184,7 +184,8 @@ func FuzzHint(f *testing.F) {
 		"0000000000000077:me:9:\nredlock:{}", "0000000000000077:me:9\nredlock:{n}",
 		"x000000000000077:me:9:\nredlock:{n}", "me:9:a\nredlock:{n}", "me:9:a\nredlock:{n}\n", "me:9r5:a\nredlock:{n}",
 		"me:9:a\nredlock:{n}\nrelease", "me:9w5:a\nredlock:{n\nrelease}\nrelease", "me:9:a\nredlock:{n}\nrelease\n",
-		"0000000000000077:me:9:\nredlock:{n}\nrelease",
+		"0000000000000077:me:9:\nredlock:{n}\nrelease", "me:9:a\nredlock:{n}\nforced \"web-1\"",
+		"me:9:a\nredlock:{n}\nforced \"\"", "me:9:a\nredlock:{n\nforced \"x\"}\nforced \"y\"",
 	} {
 		f.Add(seed)
 	}
@@ -198,9 +199,12 @@ func FuzzHint(f *testing.F) {
 			return
 		}
 		if h.Lease != "" {
-			again := scripts.WakeUp{Lease: h.Lease, Name: h.Name, Role: h.Role, Release: h.Release}
+			again := scripts.WakeUp{Lease: h.Lease, Name: h.Name, Role: h.Role, Release: h.Release, Forced: h.Forced}
 			keys := p.KeysOf(h.Name, h.Role)
 			words := p.Notify(&keys, h.Lease, h.Release).Words("", false)
+			if h.Forced != "" {
+				words = p.NotifyForced(&keys, h.Lease, h.Forced).Words("", false)
+			}
 			if owner, _, _ := strings.Cut(h.Lease, ":"); h != again || words[1] != p.Inbox(owner) || words[2] != text {
 				t.Fatalf("%q was parsed as %+v, and encoded as %q", text, h, words)
 			}

@@ -137,6 +137,8 @@ type WakeUp struct {
 	// Probe reports whether the message only tests if the waiter still listens, although the name is not free.
 	Probe   bool
 	Release bool // whether another client requests the release; only in a message about a lease
+	// Forced is the label of the client that has taken the lease by force; "" in other messages.
+	Forced string
 }
 
 // releaseMark ends a message that requests a release.
@@ -153,20 +155,48 @@ func (p Prefix) Notify(k *Keys, id string, release bool) *frame.Call {
 	return frame.Command("notify", "PUBLISH", p.Inbox(owner), payload)
 }
 
+// forcedMark precedes the quoted label of the client that has taken a lease by force.
+const forcedMark = "\nforced "
+
+// NotifyForced is Notify for a lease that the client with this label has taken by force.
+func (p Prefix) NotifyForced(k *Keys, id, label string) *frame.Call {
+	if label == "" {
+		return p.Notify(k, id, false)
+	}
+	owner, _ := LeaseLabel(id)
+	return frame.Command("notify", "PUBLISH", p.Inbox(owner), id+"\n"+k.lock+forcedMark+strconv.Quote(label))
+}
+
+// cutForced cuts the forcedMark and the label from the end of a message.
+func cutForced(key string) (rest, label string) {
+	i := strings.LastIndex(key, forcedMark)
+	if i < 0 {
+		return key, ""
+	}
+	quoted := key[i+len(forcedMark):]
+	label, err := strconv.Unquote(quoted)
+	if err != nil || label == "" || strconv.Quote(label) != quoted {
+		return key, ""
+	}
+	return key[:i], label
+}
+
 // ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. A message consists of
 // the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline, and a request
-// to release ends with releaseMark.
+// to release ends with releaseMark, and a message about a forced release with forcedMark and a label.
 func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
 	id, key, _ := strings.Cut(payload, "\n")
 	key, probe := strings.CutSuffix(key, "\n")
 	key, release := strings.CutSuffix(key, releaseMark)
+	key, forced := cutForced(key)
 	parsed, ok := cutID(id)
 	name, ours := p.NameOf(key)
-	if !ok || !ours || probe && (release || !parsed.timed) || release && parsed.timed {
+	if !ok || !ours || probe && (release || !parsed.timed) ||
+		(release || forced != "") && parsed.timed || release && forced != "" {
 		return WakeUp{}, false
 	}
 	if !parsed.timed {
-		return WakeUp{Lease: id, Name: name, Role: parsed.role, Release: release}, true
+		return WakeUp{Lease: id, Name: name, Role: parsed.role, Release: release, Forced: forced}, true
 	}
 	return WakeUp{Waiter: id, Number: parsed.number, Name: name, Role: parsed.role, Probe: probe}, true
 }

@@ -111,7 +111,11 @@ func (q *Queue) message(h scripts.WakeUp) {
 		l = q.Holder(h.Name)
 	}
 	if l != nil && l.ID == h.Lease {
-		l.Message(h.Release)
+		if h.Forced != "" {
+			l.Forced(h.Forced)
+		} else {
+			l.Message(h.Release)
+		}
 	}
 }
 
