@@ -94,3 +94,26 @@ func ExampleNewSharded() {
 	// <nil>
 	// <nil>
 }
+
+// In a known outage, a call that may wait a minute behind another holder gives up after a second without a quorum.
+func ExampleWithQuorumWait() {
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Master(1).Stop()
+	masters.Master(2).Stop()
+	_, err := locker.Lock(context.Background(), "orders:42",
+		redlock.WithWaitLimit(time.Minute), redlock.WithQuorumWait(time.Second))
+	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
+	// Output: true
+}
+
+// A caller tells its own caller when to come again.
+func ExampleRetryAfter() {
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("orders:42", time.Minute)
+	_, err := locker.TryLock(context.Background(), "orders:42")
+	after, known := redlock.RetryAfter(err)
+	fmt.Println(known, after > 50*time.Second, after < 2*time.Minute)
+	// Output: true true true
+}

@@ -60,7 +60,7 @@ func serve(w http.ResponseWriter, r *http.Request, locker *redlock.Locker, name 
 	}
 }
 
-func ExampleRetryAfter() {
+func ExampleRetryAfter_server() {
 	locker, masters, done := inMemory()
 	defer done()
 	masters.Take("orders:42", time.Minute)

@@ -24,13 +24,13 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit"}, f.urls[:3]...)...)
 	f.config = setText(t, f.urls)
 	writeJSON(t, f.config, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
-	f.start("admit", "--force", "--yes").ends(0, "5 of 5 masters vote")
+	f.start("admit", "--force", "--yes").ends(0, "5 of 5 next masters vote")
 	holder := f.start("run", "--label", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "holder"`)
 	f.start("who", "a").ends(0, "on 5 of 5 masters")
 	f.start("ls").ends(0, "a\n")
-	f.start("status").ends(0, "5 of 5 masters vote")
+	f.start("status").ends(0, "5 of 5 next masters vote")
 	// ls also lists names that a majority of only one set has: the epoch of their holder may be earlier or later than that
 	// of the other clients.
 	for i := 2; i < 5; i++ {

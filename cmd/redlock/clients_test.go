@@ -108,7 +108,7 @@ func TestCorrectedFileOfTheSameEpoch(t *testing.T) {
 	f.use(l, f.joint(1, 0, 1, 3))
 	call(t, exitDone, "done  every client uses this file", "set", first)
 	call(t, exitDone, "locks can be acquired: yes", "check", "--config", first)
-	call(t, exitDone, "3 of 3 masters vote", "status", "--config", first)
+	call(t, exitDone, "3 of 3 old masters vote", "status", "--config", first)
 
 	const who = "web-1 (epoch 1 with another list: "
 	advice := "`redlock set --abort " + second + "`"
