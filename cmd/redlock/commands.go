@@ -293,18 +293,19 @@ func check(ctx context.Context, con *console, c *client, file string) error {
 	case v.Severity() > redlockinfo.Notice:
 		code = exitDanger
 	}
-	con.result(jsonFindings(v, code), fmt.Sprintf("locks can be acquired: %v\n%s%s", v, findingsText(v.Findings), first(v)))
+	con.result(jsonFindings(v, code),
+		fmt.Sprintf("locks can be acquired: %v\n%s%s", v, findingsText(v.Findings), first(v)))
 	return leave(code)
 }
 
-// first returns the first step with new masters, if all masters may be new: none has a record, so no client that acquires
-// locks is running. Otherwise it returns "".
+// first returns the first step with new masters, if all masters may be new: none has a record, so no client that
+// acquires locks is running. Otherwise it returns "".
 func first(v redlockinfo.Verdict) string {
 	if slices.ContainsFunc(v.Masters, func(m redlockinfo.Master) bool { return m.State != "quarantine" || m.MaxTTL > 0 }) {
 		return ""
 	}
-	return "no master has an admission record: if the masters are new, and no client has run yet, run `redlock admit` with " +
-		"the same masters; otherwise start the clients, and the masters vote after their quarantine\n"
+	return "no master has an admission record: if the masters are new, and no client has run yet, run `redlock admit` " +
+		"with the same masters; otherwise start the clients, and the masters vote after their quarantine\n"
 }
 
 // findingsText returns the text of the findings. Equal findings about different masters are listed once.

@@ -26,8 +26,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A procedure is a section of docs/change.md or docs/night.md. The commands of the section are run literally, in a directory with
-// locks.json. Servers that the test has started take the place of 10.0.0.1, 10.0.0.2, and so on.
+// A procedure is a section of docs/change.md or docs/night.md. The commands of the section are run literally, in a
+// directory with locks.json. Servers that the test has started take the place of 10.0.0.1, 10.0.0.2, and so on.
 type procedure struct {
 	*deployment
 	commands []string

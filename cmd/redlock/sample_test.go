@@ -47,7 +47,8 @@ func TestSampleConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conf := write(fmt.Sprintf("redis%d.conf", i), strings.NewReplacer("/etc/redis/tls", dir, "/etc/redis/users.acl", users,
+		conf := write(fmt.Sprintf("redis%d.conf", i), strings.NewReplacer("/etc/redis/tls", dir,
+			"/etc/redis/users.acl", users,
 			"tls-port 6379", fmt.Sprintf("tls-port %d\nbind 127.0.0.1\ndir %s", port, dir)).Replace(read("redis.conf")))
 		cmd := exec.Command(program, conf)
 		if err := cmd.Start(); err != nil {
