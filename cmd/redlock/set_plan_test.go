@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// The plan names the next command with the file that it was given. An operator who runs what "next" says, each line
+// twice, and first in the wrong order, completes a change; the previous file stays beside the present one. The added
+// masters, admitted with the default, get the max TTL of the deployment.
+func TestPlanCanBeFollowedLiterally(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"bash", "jq"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("needs %s", tool)
+		}
+	}
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newDeployment(t, 5, redisproc.Config{})
+	path := filepath.Join(t.TempDir(), "the locks' file.json")
+	writeJSON(t, path, redlock.Configuration{Masters: f.urls[:3]})
+	call(t, exitDone, "max TTL 1m0s", "admit", "--max-ttl", "60s", "--config", path)
+	call(t, exitDone, "max TTL 30s", append([]string{"admit"}, f.urls[3:]...)...)
+	sh := func(line string) (failed bool) {
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s\n%v\n%s", line, err, out)
+		return err != nil
+	}
+	plan := func() string {
+		var out, errs bytes.Buffer
+		if code := run([]string{"set", path}, &out, &errs); code != exitDone {
+			t.Fatalf("redlock set ended with %d: %s", code, errs.String())
+		}
+		return out.String()
+	}
+	_, begin, _ := strings.Cut(plan(), "to add one: ")
+	begin = strings.ReplaceAll(begin, `"redis://HOST"`, fmt.Sprintf("%q, %q", f.urls[3], f.urls[4]))
+	sh(begin)
+	if _, last, _ := strings.Cut(plan(), "jq "); true { // too early
+		last, _, _ = strings.Cut(last, ": the file")
+		text, _ := os.ReadFile(path)
+		_ = os.WriteFile(path+".kept", text, 0o600)
+		if sh("jq "+last) || !sh("jq "+last) {
+			t.Error("the file of the next epoch was written not at all, or twice")
+		}
+		_ = os.Rename(path+".kept", path)
+	}
+	for range 3 {
+		_, next, found := strings.Cut(plan(), "  next  ")
+		next, _, _ = strings.Cut(next, "\n")
+		if next, _, _ = strings.Cut(next, ": "); !found {
+			t.Fatalf("no next step in\n%s", plan())
+		}
+		next = strings.Replace(next, "redlock set ", "redlock set --yes ", 1)
+		if strings.Contains(next, "--finish") {
+			call(t, exitDone, "voting, max TTL 1m0s, epoch 1", "status", "--config", path)
+			if strings.Contains(plan(), "max TTL 30s") {
+				t.Errorf("an added master has another max TTL:\n%s", plan())
+			}
+			f.age(119*time.Second, nil)
+		}
+		sh(next)
+		sh(next)
+	}
+	call(t, exitDone, "next  redlock set --raise '", "set", path)
+	for file, epoch := range map[string]int64{path: 2, path + ".1": 1, path + ".0": 0} {
+		c, err := configfile.Read(file)
+		if err != nil || c.Epoch != epoch {
+			t.Errorf("%s has %+v, %v; want epoch %d", file, c, err, epoch)
+		}
+	}
+}
