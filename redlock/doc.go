@@ -1,83 +1,58 @@
 // Package redlock provides a distributed lock over N independent Redis or Valkey masters. A client holds a lock while a
 // majority of the masters has granted it and its validity lasts, so any minority may be dead, hung, slow or restarted.
 //
-//	locker, err := redlock.Open(urls)      // usually five masters
+//	locker, err := redlock.Open(urls)      // usually five masters; one Locker for all goroutines of the program
 //	defer locker.Close()                   // releases what is still locked
-//	lock, err := locker.Lock(ctx, "orders:42")
-//	defer lock.Unlock(ctx)
-//	ctx = lock.Context(ctx)                // ends when the lock is lost
-//	write(ctx, lock.Token())               // the resource refuses a smaller token than it has seen
+//	err = locker.Do(ctx, "orders:42", func(ctx context.Context, lock *redlock.Lock) error {
+//		return pay(ctx, lock.Token())      // ctx ends when the lock is lost
+//	})
 //
-// The walkthroughs in verify/walkthroughs introduce the protocol, message by message. In this text a client is one
-// [Locker]; a process may have several.
+// In this text a client is one [Locker]; a process may have several.
 //
-// # Five rules
+// # What Do does
 //
-//	1 only replies to scripts are votes, counted over all N masters; a wake-up makes a waiter try again, and is no vote
-//	    internal/round/round.go         TestWakeUpsAreNotVotes
-//	2 every message is safe to repeat; a master refuses a late message because of its ballot
-//	    internal/scripts/acquire.lua    TestRepeatedMessageChangesNothing
-//	3 tokens are ballots; the fence of a master is the largest ballot it has accepted, and it accepts only larger ones
-//	    internal/ballot/propose.go      TestTokensGrowAfterDataLoss
-//	4 a master that may have forgotten a lock does not vote until no earlier lock can be valid
-//	    internal/admission/judge.go     TestMasterRestartedEmptyDoesNotVote
-//	5 while its client runs, a holder learns of expiry before any master can grant the name again
-//	    internal/lease/validity.go      TestLossIsReportedBeforeKeyExpires
+// [Locker.Do] waits while another client holds the name, until its context or [WithWaitLimit] ends; [Locker.TryDo] does
+// not wait. Meanwhile the function runs, the lock is extended in the background, so a lock may be held for longer than
+// its TTL, which is 10 s by default. The context of the function ends when the lock is lost: pass it on, and stop the
+// work when it ends. A panic of the function releases the lock. [Locker.Lock] and [Locker.TryLock] return the [Lock],
+// which the caller must unlock.
 //
-// # How a lock is won
+// A holder that is paused can write after another client has acquired its lock; no lock prevents that. So send
+// [Lock.Token] with each write, and let the resource refuse a smaller token than it has seen. Each holder has a larger
+// token than all holders of the name before it.
 //
-// Lock reads the clocks of its machine, then sends one script to all masters: "if no client has this name, no client
-// waits before me, and my ballot is above your fence, grant me the name for the TTL". The ballot is the masters' time
-// in microseconds, as this client estimates it. Each acquire carries a range of ballots: the first must be above the
-// fence and becomes the token, the last becomes the fence, and the others are the tokens of local hand-offs. With five
-// masters the third grant decides. The validity is the TTL less the drift and the time since Lock read the clocks. With
-// less than half of the TTL left the attempt fails. A failed attempt is rolled back on every master that granted it or
-// did not answer. Undelivered releases are queued, and sent first when the master is back. An acquire that arrives
-// after its release is refused: its ballot is below the fence.
+// A call whose context owns the name already fails with [ErrReentry], unless [WithReentry] asks for a re-entry.
 //
-// # How a waiter gets the lock
+// # Errors
 //
-// If several calls of a Locker wait for one name, one of them sends attempts, and the others wait behind it. The lock
-// may be handed off between these calls without the masters, at most 32 times and for at most 100 ms. TryLock and calls
-// with [WithTries] do not queue. Each master queues the waiting clients by priority, then by the masters' time of the
-// call. A free name belongs to the first waiter that has not expired. When a release wakes this waiter, it has one
-// second to acquire the lock. Wake-ups may be lost, so a waiter also tries again when the reported TTLs have expired,
-// and every few seconds. A waiter may lose its turn if a round trip takes half a second or more.
+// A call fails with a [*LockError]: it names the call, the lock, its holder and the masters that failed. [errors.Is]
+// finds the outcome:
 //
-// With [WithLinger] a lock stays with its Locker after the last Unlock if no call of the Locker waits for it, and the
-// next call takes the lock over with the next token of its range. When a master refuses another client because of this
-// lock, the script publishes a message to the inbox of the Locker, which releases the lock. Other messages make a
-// holder check a lock after a forced release, or request a release ([Lock.ReleaseRequested]). Losing messages is safe.
+//	ErrHeld         another client has the name: RetryAfter says when to try again
+//	ErrNoQuorum     too few masters answer, or may vote: try again later
+//	ErrLost         the lock ended before its release: the function ran, and its context ended with this cause
+//	ErrClosed       the Locker is closed
+//	ErrInvalid, ErrKind, ErrReentry, ErrTTLTooLong, ErrMasterList: the call or the settings are wrong
 //
-// # How a lock is kept
+// [NotRun] reports that the function of a Do did not run, and [RetryAfter] how long to wait. The errors of the context
+// and of the function are found, too. docs/guide.md has a table with HTTP statuses and log levels.
 //
-// A held lock is extended every third of the TTL. A master that lacks the lock, because it lost data or was down, gets
-// the lock back after a majority has confirmed it in a round. A master that has lost data since the round began gets
-// nothing, because it may have forgotten a vote for another client; docs/protocol.md lists how a master proves that
-// it has not. If the masters that still have the lock are no majority, the lock ends early. A restarted master
-// counts as one without the lock until it confirms an extension, which is sent as soon as it is back. At each call,
-// [Lock.Err] and the Err of its contexts compare the validity with clocks that include suspension.
+// # From start to end
 //
-// # Masters that restart
+// [Open] does not block and needs no master. [Locker.WaitReady] waits at the start of a program; [Locker.Healthy] is
+// for a readiness probe. New masters, and masters that have restarted, do not vote for the max TTL of the deployment,
+// at least 30 s, because they may have forgotten a lock; for new masters an operator may end that by [Admin.Admit], or
+// by the command redlock admit. Restart masters one after the other: if a majority restarts before the first has
+// confirmed a lock again, the lock ends with ErrLost, except on masters of [WithDurableMasters]. [Locker.Shutdown]
+// waits for the work under way, and [Locker.Close] ends it.
 //
-// A master that restarts empty could grant a name that is still held, and no client can see that. So each master has an
-// admission record, which identifies the server process and states that no earlier lock can be valid. A master without
-// a valid record is in quarantine for the max TTL of the deployment, at least 30 s. Unless [WithDurableMasters] lists
-// the master, a restart makes its record invalid, even if all data was kept. A new master waits too, unless an operator
-// who knows that no lock is held calls [Admin.Admit] (or: redlock admit). Restart masters one after the other: if a
-// majority restarts before the first has confirmed a lock again, the lock ends with [ErrLost], except on durable ones.
-//
-// # Several names, leaders, readers, shards, semaphores
+// # Several names, leaders, readers, semaphores, shards
 //
 // [Locker.LockAll] acquires several names as one lock. [Locker.Lead] runs a function in one client at a time. A name of
-// [Locker.RWLock] has many readers or one writer. [OpenSharded] distributes names over shards for more capacity.
-// [Locker.Semaphore] admits k holders with k locks, one holder each. A counter of k on each master would be unsafe: the
-// master that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
+// [Locker.RWLock] has many readers or one writer. [Locker.Semaphore] admits k holders. [OpenSharded] distributes names
+// over shards for more capacity.
 //
 // # Limits
-//
-// A holder that is paused can write after another client has acquired its lock; no lock prevents that. Send
-// [Lock.Token] with each write, and let the resource refuse a smaller token than it has seen.
 //
 // Wrong clocks of any minority of the masters, however wrong and whenever they jump, make no second holder, except as
 // follows. Not tolerated: eviction or manual deletion of lock keys; a master's machine that is restored from a
@@ -93,17 +68,5 @@
 // clock is set back within one validity; a process that is copied while it holds a lock. If both clocks of a client's
 // machine stop, the masters' time shows that within 3 s. If the clocks of a majority of the masters are set back by d,
 // the names of dead holders stay locked for d longer; redlock release --force helps. The order of waiters is best
-// effort. See docs/protocol.md.
-//
-// # Inside: one lock, from Lock to the script and back
-//
-//	call     Locker.Lock                 redlock.go                     the shard of the name
-//	         shard.take                  locker.go                      options, context, re-entry, trace
-//	         Queue.Lock                  internal/waitqueue/contend.go  one loop: it sleeps, or makes an attempt
-//	attempt  Manager.Acquire             internal/lease/acquire.go      a lease with new ballots, until it is decided
-//	         Round.SendAll, Round.Reply  internal/round/round.go        acquire.lua on all masters; votes are counted
-//	hold     Hold.Start                  internal/lease/acquire.go      it is live until its end: end.go, one table
-//
-//	redlock -> waitqueue -> lease -> round -> admission -> ballot -> quorum    above internal/transport and scripts
-//	        -> monitor, reconfig -----------> admission    depguard in .golangci.yml has all permitted imports
+// effort. docs/protocol.md has the protocol, the argument for its safety, and what each message must prove.
 package redlock
