@@ -159,7 +159,7 @@ func (e *LockError) Error() string {
 		}
 	}
 	if e.here {
-		b.WriteString(", a lock of this Locker: " + hintOwnHold)
+		b.WriteString(", by another call of this Locker; " + hintOwnHold)
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; expires in %v unless extended", e.Left.Round(time.Millisecond))

@@ -166,7 +166,7 @@ func (e *events) NotSent(op, name string, f *round.Failure) {
 
 const (
 	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold limits the hold, and stops this warning"
-	hintOwnHold  = "to re-enter that lock, pass its context (Lock.Context) and WithReentry"
+	hintOwnHold  = "if the holder waits for this call, pass the context of its lock to the call: see ErrReentry"
 )
 
 // logLock logs a record about a lock, with the time for which it has been held.

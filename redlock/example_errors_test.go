@@ -53,8 +53,11 @@ func serve(w http.ResponseWriter, r *http.Request, locker *redlock.Locker, name 
 	case redlock.NotRun(err) && known:
 		w.Header().Set("Retry-After", fmt.Sprint(math.Ceil(after.Seconds())))
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
-	case redlock.NotRun(err) && errors.Is(err, redlock.ErrNoQuorum):
+	case errors.Is(err, redlock.ErrTTLTooLong), errors.Is(err, redlock.ErrTokensExhausted):
+		http.Error(w, "internal error", http.StatusInternalServerError)
+	case redlock.NotRun(err) && (errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrClosed)):
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
+	case r.Context().Err() != nil: // the client has gone
 	default: // f has failed, or has lost its lock, or the call is wrong
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	}

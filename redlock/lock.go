@@ -93,7 +93,7 @@ func (k *Lock) extend(ctx context.Context) error {
 // still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns
 // ErrNoQuorum or the error of ctx if no quorum confirmed the release: unreachable masters get the release later, and
 // their keys expire with the TTL at the latest. In each case the lock is no longer held. Unlock of a nil Lock, which a
-// failed call returns, is an error.
+// failed call returns, is an error, as are Extend, SetValue, Export and Downgrade; the other methods panic.
 func (k *Lock) Unlock(ctx context.Context) error {
 	if k == nil {
 		return errNoLock

@@ -69,7 +69,7 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 		w.isError(bounded.fails(time.Second), context.Canceled)
 		deadlock := w.call(context.Background(), l, "n")
 		after(1100 * time.Millisecond)
-		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass its context")
+		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of its lock")
 		after(5 * time.Minute)
 		h.wants(w, 1, "waits for a lock of this Locker")
 		w.unlock(k)
@@ -539,8 +539,8 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(short(), "x")
 				return err
 			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
-				", a lock of this Locker: to re-enter that lock, pass its context (Lock.Context) and WithReentry; " +
-				"expires in T unless extended"},
+				", by another call of this Locker; if the holder waits for this call, pass the context of its lock to the call: " +
+				"see ErrReentry; expires in T unless extended"},
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")
 				return err

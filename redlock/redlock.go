@@ -275,7 +275,7 @@ func (l *shard) checkName(name string) error {
 //   - if ctx ended the wait, an error that wraps the error of ctx and the last refusals of the masters;
 //   - ErrHeld or ErrNoQuorum if the tries are used up or the wait limit has expired;
 //   - ErrTTLTooLong, immediately, if a quorum refuses the TTL;
-//   - ErrKind, immediately, if a quorum knows the name as a readers-writer lock ([RWLock]);
+//   - ErrKind, immediately, if a quorum knows the name as an [RWLock] or a [Semaphore];
 //   - ErrReentry, immediately, if ctx owns the name by a lock that is held;
 //   - ErrLost, ErrReleased or ErrExported, immediately, if ctx owns the name by a lock that has ended;
 //   - ErrClosed.

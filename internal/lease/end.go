@@ -144,8 +144,8 @@ func (l *Lease) goneLocked() *reason {
 			addrs = append(addrs, l.m.Sender.Pool.Addr(i))
 		}
 		lost := "lost on " + strings.Join(addrs, ", ")
-		if by := l.inbox.forced; by != "" {
-			lost = fmt.Sprintf("%q has released it by force; %s", by, lost)
+		if by := l.forced; by != nil {
+			lost = fmt.Sprintf("%q has released it by force; %s", *by, lost)
 		}
 		return forgotten.because(lost)
 	}

@@ -34,10 +34,8 @@ const (
 
 // An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
-	listens   bool   // whether the Locker is subscribed because of the lease
-	requested bool   // whether another client has requested a release
-	forced    string // label of the client that says it has taken the lease by force; it only explains a loss
-	nextCheck int64  // earliest time of the next extension that a message causes, on the boot clock
+	listens   bool // whether the Locker is subscribed because of the lease
+	requested bool // whether another client has requested a release
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.
@@ -60,7 +58,9 @@ func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 // trusted: the lease is checked, and the label is in the error only if the masters have lost the lease.
 func (l *Lease) Forced(by string) {
 	l.mu.Lock()
-	l.inbox.forced = by
+	if by != "" {
+		l.forced = &by
+	}
 	l.mu.Unlock()
 	l.Message(false)
 }
@@ -91,12 +91,12 @@ func (l *Lease) Message(release bool) {
 // early extension is scheduled already.
 func (l *Lease) checkSoonLocked(now clock.Instant) {
 	soon := l.renewal.soon
-	if soon != 0 && soon <= l.inbox.nextCheck {
+	if soon != 0 && soon <= l.renewal.nextCheck {
 		return
 	}
 	at := l.m.checks.next(now.Steady())
-	at = max(at, l.inbox.nextCheck)
-	l.inbox.nextCheck = at + int64(checkPause)
+	at = max(at, l.renewal.nextCheck)
+	l.renewal.nextCheck = at + int64(checkPause)
 	if soon == 0 || at < soon {
 		l.renewal.soon = at
 		l.scheduleLocked(now)

@@ -75,7 +75,8 @@ type Lease struct {
 
 	mu       sync.Mutex
 	state    state
-	inbox    inbox
+	inbox    inbox   // beside state, to save memory
+	forced   *string // label of the client that says it has taken the lease by force; it only explains a loss
 	validity validity
 	holders
 	sent      sent
@@ -131,7 +132,9 @@ type renewal struct {
 	soon   int64          // when to extend early, because masters may lack the lease, or a message has come; 0: no reason
 	retry  int64          // when to repeat the last extension; 0: the last extension was confirmed
 	failed *round.Failure // of the last extension that was decided; nil if it was confirmed
-	entry  due.Entry[*Lease]
+	// nextCheck is the earliest time of the next extension that a message causes, on the boot clock.
+	nextCheck int64
+	entry     due.Entry[*Lease]
 }
 
 // An ownership is the state of a caller from its Lock to its last Unlock, including re-entries.

@@ -74,6 +74,7 @@ type master struct {
 // A name is the state of one name on one master.
 type name struct {
 	lease   string // the lease that holds the name; "" if the name is free
+	expired string // the lease that has last expired by the master's clock, but perhaps not by a ballot; "" if replaced
 	expires int64  // in the master's time
 	fence   int64
 	unknown bool // the master may have old data
@@ -134,7 +135,7 @@ func (c *Checker) Check(e *Event) []string {
 			m.names[e.Name] = n
 		}
 		if n.lease != "" && e.Clock >= n.expires { // the lease has expired, or expires within a millisecond
-			n.lease, n.unknown = "", true
+			n.lease, n.expired, n.unknown = "", n.lease, true
 		}
 		c.call(m, n, e)
 	}
@@ -180,7 +181,12 @@ func (c *Checker) call(m *master, n *name, e *Event) {
 
 // grant checks a granted acquire, repair or import.
 func (c *Checker) grant(m *master, n *name, e *Event) {
-	again := n.lease == e.Lease && e.Kind == Acquire
+	// A repeated acquire changes nothing. Its ballot is not past the deadline, so it finds a lease that has expired by the
+	// master's clock alone.
+	again := e.Kind == Acquire && e.Lease != "" && (n.lease == e.Lease || n.lease == "" && n.expired == e.Lease)
+	if again && n.lease == "" {
+		return
+	}
 	if e.Stamp != "" && !again {
 		r, err := scripts.ParseRecord(e.Record)
 		switch {
@@ -217,7 +223,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	} else if !again {
 		n.expires = max(n.expires, expires)
 	}
-	n.lease, n.fence, n.unknown, n.behind = e.Lease, max(n.fence, e.Last), false, false
+	n.lease, n.expired, n.fence, n.unknown, n.behind = e.Lease, "", max(n.fence, e.Last), false, false
 	c.rangeOf(e).masters[e.Master] = true
 }
 
@@ -255,6 +261,9 @@ func (c *Checker) release(n *name, e *Event) {
 		n.fence = e.Last
 	}
 	for _, lease := range e.Ended {
+		if n.expired == lease {
+			n.expired = ""
+		}
 		if n.lease != lease {
 			continue
 		}
