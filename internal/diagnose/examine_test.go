@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,18 +251,17 @@ func TestCheckOfFarMasterEndsInTime(t *testing.T) {
 // A distant is a connection whose round trip takes 240 ms: each write that follows a read waits.
 type distant struct {
 	net.Conn
-	read bool
+	read atomic.Bool
 }
 
 func (d *distant) Read(b []byte) (int, error) {
-	d.read = true
+	d.read.Store(true)
 	return d.Conn.Read(b)
 }
 
 func (d *distant) Write(b []byte) (int, error) {
-	if d.read {
+	if d.read.Swap(false) {
 		time.Sleep(240 * time.Millisecond)
 	}
-	d.read = false
 	return d.Conn.Write(b)
 }
