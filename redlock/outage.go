@@ -15,7 +15,9 @@ import (
 // limit. [Locker.Lead] ignores it.
 //
 // A master that does not answer counts as down only after the timeout of the pool ([pool.WithTimeout]), which adds to
-// d. A new Locker has no quorum until it is connected, so d should be longer than the dial timeout.
+// d. A new Locker has no quorum until it is connected, so d should be longer than the dial timeout. A master that has
+// refused a call is tried again after 5 s or by the next call that it grants, so a shorter d may also end a call during
+// a shorter outage.
 func WithQuorumWait(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.quorumWait = d })
 }
@@ -65,12 +67,12 @@ func (l *shard) limited(ctx context.Context, c *lockConfig) (context.Context, co
 	began := time.Now()
 	var timer *time.Timer
 	timer = time.AfterFunc(math.MaxInt64, func() { // started only below, when timer is set
-		left := l.outage.left(c.quorumWait, began)
-		if left <= 0 {
+		switch left := l.outage.left(c.quorumWait, began); {
+		case left <= 0:
 			giveUp(errOutage)
-			return
+		case ctx.Err() == nil: // a call that ends at this instant may have stopped the timer already: it fires once more
+			timer.Reset(left)
 		}
-		timer.Reset(left)
 	})
 	timer.Reset(c.quorumWait)
 	return ctx, func() {

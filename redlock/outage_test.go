@@ -2,6 +2,8 @@ package redlock_test
 
 import (
 	"context"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +70,33 @@ func TestQuorumWaitBehindHolder(t *testing.T) {
 		w.wantSince(began, quorumWait+time.Second)
 		if took := time.Since(began); took < quorumWait {
 			w.Errorf("the calls ended after %v", took)
+		}
+	})
+}
+
+// The timer of a quorum wait does not outlive its call, also if the call ends when the timer fires.
+func TestQuorumWaitEndsWithItsCall(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker(redlock.WithQuorumWait(time.Second))
+		w.take(w.locker(), "n", redlock.WithTTL(30*time.Second))
+		const calls = 500
+		var freed atomic.Int64
+		for range calls {
+			func() {
+				big := make([]byte, 1<<10)
+				runtime.AddCleanup(&big[0], func(int) { freed.Add(1) }, 0)
+				ctx, cancel := context.WithTimeout(context.WithValue(w.Context(), &freed, big), time.Second)
+				defer cancel()
+				w.isError(errOf(l.Lock(ctx, "n")), context.DeadlineExceeded)
+			}()
+		}
+		after(time.Minute)
+		for range 5 {
+			runtime.GC()
+			after(time.Second)
+		}
+		if n := calls - freed.Load(); n > 5 {
+			w.Errorf("%d of %d calls have ended a minute ago, but their contexts are still referenced", n, calls)
 		}
 	})
 }

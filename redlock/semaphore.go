@@ -22,10 +22,10 @@ import (
 // [RWLock] of the same name, and the reverse: see [ErrKind]. To change k, use another name, or let all holders end and
 // wait until the TTL and 75 seconds have passed; clients with the new k get ErrKind until then.
 //
-// A call first tries the slots one after the other, beginning at a random slot. If none is free and the call may wait,
-// it waits in the queues of all slots, and keeps the first slot that it acquires. It leaves the other queues, and
-// immediately releases any slot that it acquired at the same moment. A call that waits costs the masters k times as
-// much as a call for a plain lock.
+// A call first tries the slots one after the other, beginning at a random slot: up to k round trips. If none is free
+// and the call may wait, it waits after half a second at the latest in the queues of all slots, and keeps the first
+// slot that it acquires. It leaves the other queues, and immediately releases any slot that it acquired at the same
+// moment. A call that waits costs the masters, and the memory of this process, k times as much as for a plain lock.
 //
 // No waiter starves. A free slot belongs to the waiter whose call came first, of those with the highest priority; no
 // later call acquires it. There is one exception, as for plain locks: a Locker that releases a slot may hand it off to
@@ -159,8 +159,9 @@ func (s *slotCall) one(
 // clients. It begins with the slots whose locks this Locker has: such a lock may linger, and taking it over sends no
 // message. It continues at a random slot, so that clients rarely try the same slot.
 //
-// In one pass, try makes one attempt for each slot. A call that does not wait makes further passes, for those slots
-// that may become free in a moment, until the limit of the call has passed. The pauses between the passes grow.
+// In one pass, try makes one attempt for each slot, but a call that may wait ends the pass after half a second. A call
+// that does not wait makes further passes, for those slots that may become free in a moment, until the limit of the
+// call has passed. The pauses between the passes grow.
 func (s *slotCall) try(ctx context.Context, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	k := len(s.slots)
 	first := int(jitter.Int64N(int64(k)))
@@ -184,9 +185,13 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *lease.AcquireStats
 			switch {
 			case err == nil || errors.Is(err, errClosed) || errors.Is(err, ErrKind):
 				return lock, err
-			case ctx.Err() != nil && pass > 0: // this attempt may have no replies
+			case errors.Is(err, ErrOverloaded): // for the other slots, too
+				return nil, err
+			case ctx.Err() != nil && s.refusal(refused) != nil: // this attempt may have no replies
 				return nil, endedBy(s.refusal(refused), contextError(ctx))
 			case ctx.Err() != nil:
+				return nil, err
+			case wait && time.Since(began) > waitqueue.DefaultUndecided: // slots that become free are noticed in queues only
 				return nil, err
 			}
 			refused[i] = err
@@ -262,10 +267,13 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 }
 
 // refusal returns the error of a call whose slots have all failed: the first error that is not ErrHeld, or else the
-// error of the slot that may be free first.
+// error of the slot that may be free first. It returns nil if no slot was tried.
 func (s *slotCall) refusal(errs []error) error {
 	var best *LockError
 	for _, err := range errs {
+		if err == nil { // not tried
+			continue
+		}
 		var e *LockError
 		if !errors.As(err, &e) || !errors.Is(e.failure.Decision, ErrHeld) {
 			return err
@@ -273,6 +281,9 @@ func (s *slotCall) refusal(errs []error) error {
 		if best == nil || e.Left > 0 && (best.Left == 0 || e.Left < best.Left) {
 			best = e
 		}
+	}
+	if best == nil {
+		return nil
 	}
 	all := *best
 	all.slots = len(s.slots)

@@ -624,3 +624,23 @@ func TestNoWaiterForSlotStarves(t *testing.T) {
 		})
 	}
 }
+
+// A call that waits notices slots that become free after it has tried them: the first pass over many slots ends early.
+func TestWaiterNoticesSlotsAlreadyTried(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		const k = 100
+		held := w.holdSlots(k)
+		p := w.peer("waiter")
+		w.unlock(w.take(p, "warm"))
+		w.delay(30 * time.Millisecond)
+		call := w.call(w.Context(), semaphores{p.Locker, k}, "n", redlock.WithWaitLimit(5*time.Second))
+		after(time.Second)
+		for _, h := range held[:50] {
+			go func() { _ = h.Unlock(w.Context()) }()
+		}
+		after(10 * time.Second)
+		if call.err != nil {
+			w.Errorf("50 slots were free, but the call failed after %v: %v", call.took, call.err)
+		}
+	})
+}
