@@ -69,6 +69,9 @@ func (l *shard) do(
 		if err != nil {
 			return notRun(err)
 		}
+		if c != nil {
+			c.Token = lock.Token()
+		}
 		return afterRun(during(ctx, lock, f))
 	}
 	if l.cfg.trace.Event == nil {
