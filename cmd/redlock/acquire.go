@@ -58,6 +58,8 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing; the exit status shows the result")
 	flags.StringVar(&f.label, "label", "", "label shown to other clients (default the host and the process ID)")
+	flags.StringVar(&f.label, "owner", "", "the same as --label: other tools call it so")
+	_ = flags.MarkHidden("owner") // cannot fail: the flag is there
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "semaphore")
 }
 
