@@ -155,7 +155,9 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 func (m *services) firstTerm(r *round.Round, terms *Terms) scripts.Term {
 	term := m.Ballots.Term(r.Start, terms.leaseTTL(0))
 	//mutant:minimum-from-grant drop
-	term.Until = m.Ballots.Term(r.Start, terms.leaseTTL(-r.View.Config.Slowest)).Until
+	if terms.MinHold > 0 {
+		term.Until = m.Ballots.Term(r.Start, terms.leaseTTL(-r.View.Config.Slowest)).Until
+	}
 	return term
 }
 
