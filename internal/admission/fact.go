@@ -139,6 +139,7 @@ func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
 // durableName returns the part of a record by which a restarted master is recognized as durable. It is "" for a master
 // that is not declared durable, or whose settings contradict.
 func (f *Fact) durableName() string {
+	//mutant:durable-verified = false
 	if f.Lossy != "" {
 		return ""
 	}

@@ -102,6 +102,7 @@ func (p *Persistence) Unverified() bool {
 // after returns p as it counts after last was read on the same connection. A file that was off and is on again lacks
 // writes until it has been rewritten, so it counts as off.
 func (p Persistence) after(last Persistence) Persistence {
+	//mutant:aof-incomplete = false
 	if last.AOF == "0" && p.Rewriting {
 		p.AOF = "0"
 	}

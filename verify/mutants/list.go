@@ -60,6 +60,15 @@ var List = []Mutant{
 		Suite: Sim, Kinds: "lonely", Shows: "a lock took"},
 	{Name: "minimum-asked", Wrong: "the masters free the name of a silent client before the min hold has ended",
 		Suite: Sim, Kinds: "minimum", Shows: "the minimum hold of"},
+	{Name: "durable-verified", Wrong: "a master without an append-only file is recorded as durable, and votes " +
+		"immediately after a restart from a snapshot: two holders",
+		Suite: "redlock", Tests: "ContradictedMastersAreNotDurable"},
+	{Name: "extend-unsaved", Wrong: "a durable master whose append-only file is off extends locks, and after a restart " +
+		"from the old file it grants them to others: two holders",
+		Suite: "redlock", Tests: "LocksOnSwitchedFilesDoNotCount"},
+	{Name: "aof-incomplete", Wrong: "a durable master votes while the append-only file that was switched on again is " +
+		"incomplete: two holders",
+		Suite: "redlock", Tests: "SwitchedFileMustBeComplete"},
 	{Name: "minimum-from-grant", Wrong: "after a slow attempt, and with a clock that jumps, the masters free the name " +
 		"of a silent client before the min hold has ended",
 		Suite: "redlock", Tests: "MinHoldCountsFromTheGrant"},
