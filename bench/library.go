@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // library is package redlock as a contender. No other file of the benchmark uses its API.
@@ -33,7 +34,7 @@ func openLibrary(options ...redlock.LockOption) func(ctx context.Context, s sett
 		l := &library{locker, options}
 		ctx, cancel := context.WithTimeout(ctx, closeBound)
 		defer cancel()
-		if err := locker.Admin().Admit(ctx); err != nil {
+		if err := admin.Of(locker).Admit(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("cannot admit the masters: %w", err), shut(ctx, l))
 		}
 		return l, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -53,7 +54,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	if err := locker.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range locker.Admin().Masters() {
+	for _, m := range admin.Of(locker).Masters() {
 		if m.State != "voting" {
 			t.Errorf("the state of %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}
@@ -61,7 +62,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	each(t, Master.Kill, five[0])
 	each(t, Master.Start, five[0])
 	for {
-		m := locker.Admin().Masters()[0]
+		m := admin.Of(locker).Masters()[0]
 		if m.State == "quarantine" {
 			break
 		}

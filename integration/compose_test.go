@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // compose returns the commands of the installed compose tools: the plugin of docker, and the older program
@@ -145,7 +146,7 @@ func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = l.Admin().Admit(ctx)
+	err = admin.Of(l).Admit(ctx)
 	if err == nil {
 		err = l.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error { return ctx.Err() })
 	}

@@ -15,15 +15,16 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/redigo"
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/private"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // admitted returns a Locker over masters that it has admitted. There must be no locks on the masters.
 func admitted(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	l := open(t, list, opts...)
-	if err := l.Admin().Admit(bounded(t)); err != nil {
+	if err := admin.Of(l).Admit(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -79,7 +80,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 
 	for _, name := range []string{"orders:42", redisson, "redisson_lock__channel:{orders:43}"} {
 		lock := take(t, l, name)
-		if on, n := private.HeldOn(lock); on < 3 || n != 5 {
+		if on, n := clients.HeldOn(lock); on < 3 || n != 5 {
 			t.Errorf("%s is held on %d of %d masters, want 3 to 5 of 5", name, on, n)
 		}
 		for _, m := range five {
@@ -184,7 +185,7 @@ func TestClientsOfRESP3(t *testing.T) {
 	say("HGETALL nothing", "%0")
 	say("PSUBSCRIBE redlock:inbox:*", ">3")
 	lock := take(t, l, "job")
-	for on, n := private.HeldOn(lock); on < n; on, n = private.HeldOn(lock) { // until the lock is held on every master
+	for on, n := clients.HeldOn(lock); on < n; on, n = clients.HeldOn(lock) { // until the lock is held on every master
 		if err := lock.Extend(bounded(t)); err != nil {
 			t.Fatal(err)
 		}

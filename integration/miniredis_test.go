@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // TryLock and Check refuse miniredis. The error of TryLock and a finding of Check name package redlocktest.
@@ -28,7 +29,7 @@ func TestMiniredisIsRefused(t *testing.T) {
 	if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "redlock/redlocktest") {
 		t.Errorf("TryLock returned %v, want an error that names redlocktest", err)
 	}
-	verdict, err := l.Admin().Check(t.Context())
+	verdict, err := admin.Of(l).Check(t.Context())
 	findings := verdict.Findings
 	if err != nil || len(findings) == 0 {
 		t.Fatal(findings, err)

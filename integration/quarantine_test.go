@@ -3,15 +3,15 @@ package integration
 import (
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // hasten ends the deployment's quarantines after one TTL of the workload. A normal quarantine lasts at least 30 s,
 // because a ballot may differ by 15 s from the masters' time; no ballot of these tests does. hasten does not shorten
 // the quarantine of a master that does not answer.
 func (x *deployment) hasten() {
-	for i, m := range x.locker.Admin().Masters() {
+	for i, m := range admin.Of(x.locker).Masters() {
 		if m.State == "quarantine" && m.Left > x.args.TTL {
 			_ = x.shorten(x.list[i]) // the next call retries
 		}
@@ -29,7 +29,7 @@ func (x *deployment) shorten(m Master) error {
 		return err
 	}
 	defer c.Close()
-	key := scripts.Prefix(private.DefaultPrefix).Admission()
+	key := scripts.Prefix(scripts.DefaultPrefix).Admission()
 	text, err := redis.String(c.Do("GET", key))
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // Operations on a readers-writer lock.
@@ -220,7 +221,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 		}()
 		lockers = append(lockers, l)
 	}
-	if err := lockers[0].Admin().Admit(ctx); err != nil {
+	if err := admin.Of(lockers[0]).Admit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	working, stop := context.WithCancel(ctx)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 const (
@@ -146,7 +147,7 @@ func (x *deployment) admit() {
 	x.Helper()
 	var err error
 	for range 5 {
-		if err = x.locker.Admin().Admit(x.bounded()); err == nil {
+		if err = admin.Of(x.locker).Admit(x.bounded()); err == nil {
 			return
 		}
 		x.wait(200 * time.Millisecond)
@@ -214,7 +215,7 @@ func (x *deployment) checkWorkers() {
 // states returns the states of the masters according to this process, for messages.
 func (x *deployment) states() string {
 	var b strings.Builder
-	for _, m := range x.locker.Admin().Masters() {
+	for _, m := range admin.Of(x.locker).Masters() {
 		fmt.Fprintf(&b, "%s %s %v %v; ", m.Addr, m.State, m.Left, m.Err)
 	}
 	return b.String()
@@ -247,7 +248,7 @@ func (x *deployment) wholeHolds() {
 // holding returns the number of masters that vote, and so can store a lock.
 func (x *deployment) holding() int {
 	n := 0
-	for _, m := range x.locker.Admin().Masters() {
+	for _, m := range admin.Of(x.locker).Masters() {
 		if m.State == "voting" {
 			n++
 		}
@@ -264,7 +265,7 @@ func (x *deployment) voting() {
 	x.eventually(2*hang, func() string {
 		_ = x.refusal()
 		good++
-		if x.holding() < len(x.locker.Admin().Masters()) {
+		if x.holding() < len(admin.Of(x.locker).Masters()) {
 			good = 0
 			x.hasten()
 		}

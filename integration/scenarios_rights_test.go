@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // documentedRights returns the minimum rights of a user according to docs/run.md, as arguments of ACL
@@ -57,7 +58,7 @@ var rightsScenarios = []scenario{
 		return all
 	}, fault: func(x *deployment) {
 		x.wait(2 * time.Second)
-		if m := x.locker.Admin().Masters()[0]; m.Err == nil || !strings.Contains(m.Err.Error(), "WRONGPASS") {
+		if m := admin.Of(x.locker).Masters()[0]; m.Err == nil || !strings.Contains(m.Err.Error(), "WRONGPASS") {
 			x.Errorf("the master with another password is %s: %v", m.State, m.Err)
 		}
 		command(x, x.list[0], "ACL", "SETUSER", "default", ">wrong")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -20,12 +21,12 @@ func TestCheckOfServerVersions(t *testing.T) {
 	l, err := redlock.New(p)
 	if err == nil {
 		defer l.Close()
-		err = l.Admin().Admit(bounded(t))
+		err = admin.Of(l).Admit(bounded(t))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdict, err := l.Admin().Check(bounded(t))
+	verdict, err := admin.Of(l).Check(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/history"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -40,7 +40,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	of := func(name string) string { return id + "/" + name }
 	for _, name := range names {
 		k := locks.Of(name)
-		on, _ := private.HeldOn(k)
+		on, _ := clients.HeldOn(k)
 		err := w.rec.Put(history.Event{Op: history.Lock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
 			Until: history.Until(k), On: on})
 		if err != nil {

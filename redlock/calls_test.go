@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // H30: an Unlock whose context has ended still releases the lock, and returns nil if the masters are fast.
@@ -94,7 +95,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 		"do": func(ctx context.Context) error {
 			return l.Do(ctx, "c", nothing)
 		},
-		"admit": func(ctx context.Context) error { return l.Admin().Admit(ctx) },
+		"admit": func(ctx context.Context) error { return admin.Of(l).Admit(ctx) },
 		"ready": func(ctx context.Context) error { l.Ready(ctx); return nil },
 	}
 	var all sync.WaitGroup

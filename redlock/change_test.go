@@ -7,10 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // admitted makes the admission records of these masters list exactly these masters, as if no others had ever been
@@ -48,7 +49,7 @@ func (w *cluster) onOf(name string, which ...int) (n int) {
 
 func (w *cluster) change(l *redlock.Locker, s redlock.Configuration) {
 	w.Helper()
-	w.must(l.Admin().Reconfigure(w.within(time.Minute), s))
+	w.must(admin.Of(l).Reconfigure(w.within(time.Minute), s))
 	synctest.Wait() // wait for all next masters, not only for a majority
 }
 
@@ -106,7 +107,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			if !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
 				w.Errorf("the change was finished too early: %v", err)
 			}
-			w.isError(a.Admin().Reconfigure(w.Context(), next), redlock.ErrIncomplete)
+			w.isError(admin.Of(a).Reconfigure(w.Context(), next), redlock.ErrIncomplete)
 			after(61 * time.Second)
 			if is, err := b.Change(w.Context()); err != nil || !is.RaisedAll || !is.Complete || is.OpenAll {
 				w.Errorf("after two max TTLs Change returned %+v, %v", is, err)
@@ -183,7 +184,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 			w.isError(err, redlock.ErrOldMasters, redlock.ErrNoQuorum)
 		}
 		got := w.take(current, "old")
-		w.noError(late.Admin().Reconfigure(w.Context(), last))
+		w.noError(admin.Of(late).Reconfigure(w.Context(), last))
 		w.isError(errOf(late.TryLock(w.Context(), "more")), redlock.ErrIncomplete)
 		after(time.Minute)
 		w.must(current.FinishChange(w.Context()))
@@ -223,7 +224,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutRestartGuard())
 		refused := func(l *redlock.Locker, s redlock.Configuration, text string) {
 			w.Helper()
-			err := l.Admin().Reconfigure(w.Context(), s)
+			err := admin.Of(l).Reconfigure(w.Context(), s)
 			if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), text) {
 				w.Errorf("Reconfigure to %+v returned %v, want an error with %q", s, err, text)
 			}
@@ -240,7 +241,7 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		refused(l, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters},
 			"must be the masters of epoch")
 		refused(unguarded, both, "guard is off")
-		w.must(l.Admin().Reconfigure(w.Context(), first))
+		w.must(admin.Of(l).Reconfigure(w.Context(), first))
 		w.change(l, both)
 		w.change(l, both)
 		refused(l, first, "already have epoch")
@@ -301,7 +302,7 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		_, both, _ := w.states(oldFive, nextFive)
 		l := w.some(oldFive)
 		w.stop(5, 6, 7)
-		err := l.Admin().Reconfigure(w.within(3*time.Second), both)
+		err := admin.Of(l).Reconfigure(w.within(3*time.Second), both)
 		w.isError(err, redlock.ErrNoQuorum)
 		w.unlock(w.take(l, "a"))
 		if l.Set().Epoch != 0 {
@@ -322,13 +323,12 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		urls := w.masters.URLs()
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
 		l, first := w.client(0, 1, 2), w.client(3, 4, 5)
-		w.must(errors.Join(l.Admin().Admit(w.within(time.Minute)), first.Admin().Admit(w.within(time.Minute)),
-			first.Close(), l.Admin().Reconfigure(w.within(2*time.Minute), both),
+		w.must(errors.Join(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(first).Admit(w.within(time.Minute)),
+			first.Close(), admin.Of(l).Reconfigure(w.within(2*time.Minute), both),
 			l.RaiseEpoch(w.within(time.Minute))))
 		after(2 * time.Minute)
 		w.masters.Master(5).Stop()
-		operator := w.start(w.poolOver(urls), redlock.WithConfiguration(both), private.Option[redlock.Option](
-			private.Settings{Observer: true}))
+		operator := w.start(w.poolOver(urls), redlock.WithConfiguration(both), clients.AsObserver())
 		w.must(operator.FinishChange(w.within(time.Minute)), operator.Close())
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
 		k := w.take(ahead, "n", redlock.WithTTL(30*time.Second))

@@ -42,7 +42,7 @@ func mustLock(t testing.TB, l *Locker, name string) *Lock {
 	return k
 }
 
-func mustUnlock(t *testing.T, k *Lock) {
+func mustUnlock(t testing.TB, k *Lock) {
 	t.Helper()
 	if err := k.Unlock(context.Background()); err != nil {
 		t.Error(err)

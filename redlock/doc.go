@@ -41,10 +41,10 @@
 //
 // [Open] does not block and needs no master. [Locker.WaitReady] waits at the start of a program; [Locker.Healthy] is
 // for a readiness probe. New masters, and masters that have restarted, do not vote for the max TTL of the deployment,
-// at least 30 s, because they may have forgotten a lock; for new masters an operator may end that by [Admin.Admit], or
-// by the command redlock admit. Restart masters one after the other: if a majority restarts before the first has
-// confirmed a lock again, the lock ends with ErrLost, except on masters of [WithDurableMasters]. [Locker.Shutdown]
-// waits for the work under way, and [Locker.Close] ends it.
+// at least 30 s, because they may have forgotten a lock; for new masters an operator may end that by Admin.Admit of
+// package admin, or by the command redlock admit. Restart masters one after the other: if a majority restarts before
+// the first has confirmed a lock again, the lock ends with ErrLost, except on masters of [WithDurableMasters].
+// [Locker.Shutdown] waits for the work under way, and [Locker.Close] ends it.
 //
 // # Several names, leaders, readers, semaphores, shards
 //

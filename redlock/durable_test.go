@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // noticed is how long a client may need to notice that an append-only file was switched off: a heartbeat.
@@ -67,7 +68,7 @@ func TestContradictedMastersAreNotDurable(t *testing.T) {
 			w.restart(true)
 			w.setConfig(setting, wrong)
 			after(2 * time.Second)
-			for _, m := range l.Admin().Masters() {
+			for _, m := range admin.Of(l).Masters() {
 				equal(w, m.State, "quarantine", m.Addr)
 			}
 		})
@@ -114,7 +115,7 @@ func TestSwitchedFileMustBeComplete(t *testing.T) {
 		states := func(when, want string) {
 			w.Helper()
 			after(noticed)
-			equal(w, l.Admin().Masters()[1].State, want, when)
+			equal(w, admin.Of(l).Masters()[1].State, want, when)
 		}
 		w.file("no", 1)
 		states("off", "blocked")

@@ -1,23 +1,18 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"math"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -55,8 +50,7 @@ var (
 	ErrKind = round.ErrKind
 	// ErrReentry means that the context of the call owns the name, and the call has no [WithReentry]: the call would wait
 	// for its own lock, or share that lock with the code that holds it. The call does not wait, and sends nothing.
-	ErrReentry = errors.New("redlock: the context of the call holds this name already; to share that lock, use " +
-		"WithReentry; to wait for its end, pass a context that is not derived from the context of that lock")
+	ErrReentry = client.ErrReentry
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
 	// ErrReleased means that the lock was released.
@@ -70,15 +64,6 @@ var (
 	ErrInvalid = fault.ErrInvalid
 )
 
-// Outcomes that are not exported, since callers need not distinguish them.
-var (
-	errClosed     = lease.ErrClosed  // the Locker is closed; it matches ErrClosed
-	errTooSlow    = round.ErrTooSlow // a quorum granted the lock, but too late to leave enough validity
-	errQuarantine = admission.ErrQuarantine
-	errOldMasters = admission.ErrOldMasters
-	errIncomplete = admission.ErrIncomplete
-)
-
 // A LockError describes why a call failed. It wraps the outcome, such as [ErrHeld], the error of the context if a
 // context ended the call, and an error for each master that failed, for [errors.Is] and [errors.As]. The errors of
 // masters may match [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds them as one
@@ -89,157 +74,23 @@ type LockError struct {
 	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
 	Left   time.Duration // time until the lease of Holder expires unless extended; 0 if unknown
 
-	// failure is the failure of the last round. Its Decision is or wraps an outcome, or is nil if the context ended the
-	// call first. Its Cause is the error of the context that ended the call, or nil if no context did.
-	failure round.Failure
-	slots   int  // size of the semaphore if all its slots are held; otherwise 0
-	here    bool // whether this Locker itself holds the name, by a lock whose context was not passed to the call
+	err *client.Error
 }
 
-// failed returns the error of a call, given the failure of the call's last round.
-func failed(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	f, ok := round.AsFailure(err)
-	var done *LockError
-	switch {
-	case ok && !errors.Is(f.Decision, errClosed) && !errors.Is(f.Cause, errClosed):
-		// This case is first for speed: under load, many calls fail.
-	case errors.Is(err, errClosed):
-		return errClosed
-	case errors.Is(err, ErrInvalid), errors.As(err, &done):
+// public returns err, the error of a client, as an error for users.
+func public(err error) error {
+	e, ok := err.(*client.Error) //nolint:errorlint // an error that wraps a LockError is public already
+	if !ok {
 		return err
-	case !ok: // no round decided the call
-		return lockError(op, name, err)
 	}
-	name, _ = scripts.CutSlot(name)
-	e := &LockError{Op: op, Name: name, Left: max(0, f.Left), failure: *f}
-	_, e.Holder = scripts.LeaseLabel(f.Holder)
-	return e
-}
-
-// lockError returns the error of a call that no round decided.
-func lockError(op, name string, decision error) error {
-	name, _ = scripts.CutSlot(name)
-	return &LockError{Op: op, Name: name, failure: round.Failure{Decision: decision}}
+	return &LockError{Op: e.Op, Name: e.Name, Holder: e.Holder, Left: e.Left, err: e}
 }
 
 // Error returns the operation, the outcome, and the masters that failed.
-func (e *LockError) Error() string {
-	var b strings.Builder
-	f := &e.failure
-	fmt.Fprintf(&b, "redlock: %s %.80q: ", e.Op, e.Name)
-	switch {
-	case f.Decision != nil && f.Cause != nil:
-		fmt.Fprintf(&b, "%s (%s)", plain(f.Cause), e.decision())
-	case f.Decision != nil:
-		b.WriteString(e.decision())
-	case f.Cause != nil:
-		b.WriteString(plain(f.Cause))
-	}
-	if f.N > 0 {
-		verb := "agreed"
-		if f.Unsent {
-			verb = "can grant a lock"
-		}
-		fmt.Fprintf(&b, "; %d of %d masters %s, quorum is %d", f.Granted, f.N, verb, f.Quorum)
-		if f.Missing > 0 {
-			fmt.Fprintf(&b, ", and %d did not have it", f.Missing)
-		}
-		if f.Open > 0 && f.Cause == nil && errors.Is(f.Decision, ErrNoQuorum) {
-			fmt.Fprintf(&b, " (%d replies outstanding)", f.Open)
-		}
-	}
-	if e.Holder != "" {
-		fmt.Fprintf(&b, "; held by %q", e.Holder)
-		since := heldSince(f.Holder, f.Token)
-		if !since.IsZero() {
-			b.WriteString(since.Format(" since " + time.TimeOnly))
-		}
-	}
-	if e.here {
-		b.WriteString(", by another call of this Locker; " + hintOwnHold)
-	}
-	if e.Left > 0 {
-		fmt.Fprintf(&b, "; expires in %v unless extended", e.Left.Round(time.Millisecond))
-	}
-	for _, text := range joined(f.Masters) {
-		b.WriteString("; ")
-		b.WriteString(text)
-	}
-	if errors.Is(f.Decision, ErrNoQuorum) && f.New && errors.Is(e, errQuarantine) {
-		b.WriteString("; " + mayAdmit)
-	}
-	return b.String()
-}
+func (e *LockError) Error() string { return e.err.Error() }
 
-// mayAdmit is advice for a deployment in which no master has ever voted. If one has, a client may hold a lock, also one
-// that was acquired before a majority restarted.
-const mayAdmit = "if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
-
-// decision returns the text of the decision. If this Locker itself holds the lock, the text does not say "another".
-func (e *LockError) decision() string {
-	switch held := errors.Is(e.failure.Decision, ErrHeld); {
-	case e.slots > 1 && held:
-		return fmt.Sprintf("each of %d slots is held", e.slots)
-	case e.here && held:
-		return "held already"
-	}
-	return plain(e.failure.Decision)
-}
-
-// joined returns the texts of the errors of masters. A text that several masters share appears once, with the names of
-// these masters.
-func joined(errs []error) (texts []string) {
-	names := map[string][]string{} // indexed by text
-	for _, err := range errs {
-		name, said := addressed(err)
-		if names[said] == nil {
-			texts = append(texts, said)
-		}
-		names[said] = append(names[said], name)
-	}
-	for i, said := range texts {
-		if list := strings.Join(names[said], ", "); list != "" {
-			texts[i] = list + ": " + said
-		}
-	}
-	return texts
-}
-
-// addressed splits the text of err into the address of a master, or "" if err is not about a single master, and the
-// rest of the text.
-func addressed(err error) (name, said string) {
-	said = strings.TrimPrefix(err.Error(), "pool: ")
-	var e *transport.Error
-	if errors.As(err, &e) && strings.HasPrefix(said, e.Addr+": ") {
-		name = e.Addr
-		// Some error texts contain the address twice.
-		said = strings.ReplaceAll(said[len(name)+2:], " "+name+": ", " ")
-	}
-	return name, strings.ReplaceAll(" "+said, " redlock: ", " ")[1:]
-}
-
-// plain returns the text of err without the package name, for use within a longer text.
-func plain(err error) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
-}
-
-// Unwrap returns the decision, the context's error and the masters' errors.
-func (e *LockError) Unwrap() []error {
-	f := &e.failure
-	all := f.Unwrap()
-	for _, more := range []error{errTooSlow, ErrTTLTooLong, ErrTokensExhausted} {
-		if errors.Is(f.Decision, more) {
-			all = append(all, ErrNoQuorum)
-		}
-	}
-	if len(f.Masters) > 0 {
-		all = append(all, &multierror.Error{Errors: f.Masters})
-	}
-	return all
-}
+// Unwrap returns an error that wraps the outcome, the context's error and the masters' errors.
+func (e *LockError) Unwrap() error { return e.err }
 
 // LogValue implements [slog.LogValuer]. The group has the attributes op, lock, outcome ([Outcome]) and reason (the
 // text), and holder and left (in seconds) if they are known.
@@ -249,9 +100,9 @@ func (e *LockError) LogValue() slog.Value {
 		attrs = append(attrs, slog.String("holder", e.Holder))
 	}
 	if e.Left > 0 {
-		attrs = append(attrs, seconds("left", e.Left))
+		attrs = append(attrs, slog.Float64("left", math.Round(e.Left.Seconds()*1000)/1000))
 	}
-	return slog.GroupValue(append(attrs, slog.String("reason", plain(e)))...)
+	return slog.GroupValue(append(attrs, slog.String("reason", client.Plain(e)))...)
 }
 
 // A runError is the error of a call that runs a function under a lock, such as Do.
@@ -282,7 +133,7 @@ func afterRun(err, lost error) error {
 }
 
 // Error returns the texts of both errors in one line.
-func (e *runError) Error() string { return joinErrors(e.Unwrap()...).Error() }
+func (e *runError) Error() string { return client.Join(e.Unwrap()...).Error() }
 
 // Unwrap returns the errors. That of the call itself is first.
 func (e *runError) Unwrap() []error {
@@ -355,23 +206,11 @@ func RetryAfter(err error) (time.Duration, bool) {
 	errorsIn(err, func(err error) bool {
 		e, is := err.(*LockError) //nolint:errorlint // errorsIn unwraps the errors
 		if is {
-			after = max(after, e.retryAfter())
+			after = max(after, e.err.RetryAfter())
 		}
 		return !is
 	})
 	return after, after > 0
-}
-
-// retryAfter implements RetryAfter for one error. It returns 0 if the time is not known.
-func (e *LockError) retryAfter() time.Duration {
-	f := &e.failure
-	switch {
-	case errors.Is(f.Decision, ErrHeld):
-		return cmp.Or(e.Left, f.Again)
-	case errors.Is(f.Decision, ErrNoQuorum):
-		return max(f.Again, f.Ready)
-	}
-	return 0
 }
 
 // Outcome returns a word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
@@ -385,8 +224,8 @@ func Outcome(err error) string {
 		return "ok"
 	}
 	var e *LockError
-	if err = ofCall(err); errors.As(err, &e) && e.failure.Decision != nil {
-		err = e.failure.Decision
+	if err = ofCall(err); errors.As(err, &e) && e.err.Failure.Decision != nil {
+		err = e.err.Failure.Decision
 	}
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {
@@ -408,16 +247,7 @@ var outcomes = []outcome{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
 	{ErrClosed, "closed"}, {ErrInvalid, "invalid"},
 	{ErrKind, "kind"}, {ErrReentry, "reentry"},
-	{ErrHeld, "held"}, {errTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
+	{ErrHeld, "held"}, {round.ErrTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
 	{ErrTTLTooLong, "ttl_too_long"}, {ErrTokensExhausted, "tokens_exhausted"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }
-
-// invalid returns an error with this text that matches ErrInvalid.
-func invalid(format string, args ...any) error {
-	err := fmt.Errorf("redlock: "+format, args...)
-	return fault.New(err.Error(), ErrInvalid, err)
-}
-
-// contextError returns why ctx ended: its error, joined with its cause if the cause is another error.
-func contextError(ctx context.Context) error { return fault.ContextError(ctx) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -78,13 +79,13 @@ func ExampleOpenSharded_operate() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	fmt.Println("ready:", locker.WaitReady(ctx), len(locker.Admin().Masters()), "masters")
-	fmt.Println("admitted:", locker.Admin().Admit(ctx)) // new masters, on which no client holds a lock
-	fmt.Println("max TTL:", locker.Admin().RaiseMaxTTL(ctx, time.Minute))
-	verdict, err := locker.Admin().Check(ctx)
+	fmt.Println("ready:", locker.WaitReady(ctx), len(admin.Of(locker).Masters()), "masters")
+	fmt.Println("admitted:", admin.Of(locker).Admit(ctx)) // new masters, on which no client holds a lock
+	fmt.Println("max TTL:", admin.Of(locker).RaiseMaxTTL(ctx, time.Minute))
+	verdict, err := admin.Of(locker).Check(ctx)
 	fmt.Println("found:", len(verdict.Findings) > 0, err)
-	fmt.Println("unknown:", locker.Admin().Quarantine(ctx, "10.0.0.9:6379") != nil)
-	fmt.Println("closed:", locker.Close(), locker.Admin().Masters()[0].Shard)
+	fmt.Println("unknown:", admin.Of(locker).Quarantine(ctx, "10.0.0.9:6379") != nil)
+	fmt.Println("closed:", locker.Close(), admin.Of(locker).Masters()[0].Shard)
 	// Output:
 	// ready: <nil> 6 masters
 	// admitted: <nil>

@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -74,7 +75,7 @@ func TestWithoutGuardTwoHolders(t *testing.T) {
 		if !restartEmpty(w, redlock.WithoutRestartGuard()) {
 			w.Error("without the guard there were no two holders: the schedule cannot show that the guard works")
 		}
-		w.noError(w.locker(redlock.WithoutRestartGuard()).Admin().Admit(w.Context()))
+		w.noError(admin.Of(w.locker(redlock.WithoutRestartGuard())).Admit(w.Context()))
 	})
 }
 
@@ -288,7 +289,7 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
-		go func() { done <- operator.Admin().Admit(ctx) }()
+		go func() { done <- admin.Of(operator.Locker).Admit(ctx) }()
 		after(time.Second)
 		h, p := w.cutOff(2), w.peer("client") // h never reaches the last master
 		held := w.takeWith(h, ctx, "x")
@@ -313,7 +314,7 @@ func TestRefusedQuarantineIsError(t *testing.T) {
 		m := w.masters.Master(0)
 		m.SetClock(time.Minute, 1)
 		after(10 * time.Second)
-		err := l.Admin().Quarantine(w.Context(), m.Addr())
+		err := admin.Of(l).Quarantine(w.Context(), m.Addr())
 		after(time.Second)
 		if text, _ := m.Get(defaultPrefix.Admission()); err == nil && !strings.Contains(text, "state=quarantine") {
 			w.Errorf("no error, but the record is %q; the Locker reports %+v", text, l.Masters()[0])
@@ -369,7 +370,7 @@ func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redloc
 func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, start := w.movedWithWrongClock()
-		w.noError(l.Admin().RaiseMaxTTL(w.Context(), time.Minute))
+		w.noError(admin.Of(l).RaiseMaxTTL(w.Context(), time.Minute))
 		after(time.Second)
 		w.wantStates(l, "bvv")
 		w.wantStates(start(), "bvv")

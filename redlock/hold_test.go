@@ -19,6 +19,7 @@ import (
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // H14: a client was suspended for an hour. Its timers stopped, but at least one of its clocks went on. The context
@@ -468,8 +469,8 @@ func TestCloseDuringReconfigure(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_ = l.Admin().Reconfigure(w.Context(), redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(3, 4,
-					5)})
+				both := redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(3, 4, 5)}
+				_ = admin.Of(l).Reconfigure(w.Context(), both)
 			}()
 			for range d {
 				runtime.Gosched()

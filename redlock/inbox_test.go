@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // notify publishes a message about the lease with this id on the given masters, or on all masters if none is given.
@@ -32,17 +33,11 @@ func (w *cluster) idOf(name string) string {
 	return id
 }
 
-// An operator is a client that also has administrative calls.
-type operator interface {
-	client
-	Admin() redlock.Admin
-}
-
 // force ends the lock of name by a forced release.
-func (w *cluster) force(l operator, name string) {
+func (w *cluster) force(l *redlock.Locker, name string) {
 	w.Helper()
 	who := w.inspect(l, name)
-	w.must(errOf(l.Admin().ForceRelease(w.Context(), name, who.ID)))
+	w.must(errOf(admin.Of(l).ForceRelease(w.Context(), name, who.ID)))
 }
 
 var hearCases = []struct {
@@ -178,9 +173,9 @@ func requested(c <-chan struct{}) bool {
 }
 
 // request requests the release of name, and returns the number of holders that have received the request.
-func (w *cluster) request(l operator, name string) int {
+func (w *cluster) request(l *redlock.Locker, name string) int {
 	w.Helper()
-	n, err := l.Admin().RequestRelease(w.Context(), name)
+	n, err := admin.Of(l).RequestRelease(w.Context(), name)
 	w.must(err)
 	after(trip)
 	return n
@@ -201,16 +196,16 @@ var requestCases = []struct {
 		}()
 		after(time.Second / 2)
 		its := other.waits("n")
-		equal(w, w.request(other, "n"), 1, "holders with the request")
+		equal(w, w.request(other.Locker, "n"), 1, "holders with the request")
 		<-first
 		w.unlock(its.gets(10 * trip))
 	}},
 	{"without a holder", func(w *cluster, _, other *peer) {
-		equal(w, w.request(other, "n"), 0, "holders with the request")
+		equal(w, w.request(other.Locker, "n"), 0, "holders with the request")
 	}},
 	{"before the client is subscribed", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
-		if n := w.request(other, "n"); n != 0 || requested(k.ReleaseRequested()) {
+		if n := w.request(other.Locker, "n"); n != 0 || requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
 		w.unlock(k)
@@ -218,10 +213,10 @@ var requestCases = []struct {
 	{"before ReleaseRequested is called", func(w *cluster, p, other *peer) {
 		k := w.take(p, "n")
 		after(2 * time.Second)
-		if n := w.request(other, "n"); n != 1 || !requested(k.ReleaseRequested()) {
+		if n := w.request(other.Locker, "n"); n != 1 || !requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
-		w.request(other, "n")
+		w.request(other.Locker, "n")
 		w.unlock(k)
 	}},
 	{"of a re-entry", func(w *cluster, p, other *peer) {
@@ -229,7 +224,7 @@ var requestCases = []struct {
 		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
 		c := inner.ReleaseRequested()
 		after(5 * trip)
-		w.request(other, "n")
+		w.request(other.Locker, "n")
 		if !requested(c) || !requested(k.ReleaseRequested()) {
 			w.Error("the hold and its re-entry have not both received the request")
 		}
@@ -261,7 +256,7 @@ var requestCases = []struct {
 		after(5 * trip)
 		its := other.waits("n")
 		mine := w.call(w.Context(), p, "n")
-		w.request(other, "n")
+		w.request(other.Locker, "n")
 		w.unlock(k)
 		w.unlock(its.gets(10 * trip))
 		w.unlock(mine.gets(time.Second))
@@ -269,7 +264,7 @@ var requestCases = []struct {
 	{"of a lock that lingers", func(w *cluster, _, other *peer) {
 		p := w.peer("lingers", redlock.WithLinger(time.Hour))
 		idle(w, p)
-		w.request(other, "n")
+		w.request(other.Locker, "n")
 		after(5 * trip)
 		if w.on("n") > 0 {
 			w.Error("an idle lock was not released")
@@ -277,7 +272,7 @@ var requestCases = []struct {
 		k := w.take(p, "n")
 		c := k.ReleaseRequested()
 		after(5 * trip)
-		w.request(other, "n")
+		w.request(other.Locker, "n")
 		if !requested(c) {
 			w.Error("the request has not arrived")
 		}
@@ -315,7 +310,7 @@ var requestCases = []struct {
 	{"of readers", func(w *cluster, p, other *peer) {
 		one, two := w.rlock(p.RWLock("n")), w.rlock(other.RWLock("n"))
 		after(2 * time.Second)
-		equal(w, w.request(other, "n"), 2, "readers with the request")
+		equal(w, w.request(other.Locker, "n"), 2, "readers with the request")
 		for _, k := range []*redlock.Lock{one, two} {
 			if !requested(k.ReleaseRequested()) {
 				w.Error("a reader has not received the request")
@@ -336,7 +331,7 @@ var requestCases = []struct {
 			}()
 			after(10 * time.Millisecond)
 		}
-		if w.request(other, "n"); !requested(c) {
+		if w.request(other.Locker, "n"); !requested(c) {
 			w.Error("the holder has no request")
 		}
 		w.unlock(k)
@@ -366,7 +361,7 @@ var requestCases = []struct {
 		}
 		first := <-leads
 		after(time.Second)
-		w.request(other, "n")
+		w.request(other.Locker, "n")
 		if next := <-leads; next == first {
 			w.Errorf("%s leads again, want the other client", next)
 		}
@@ -431,13 +426,13 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 		k := w.take(w.locker(redlock.WithLabel("holder")), "n")
 		waiting := w.peer("next").waits("n")
 		who := w.inspect(look, "n")
-		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
+		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
 			w.Fatalf("ForceRelease returned %d masters, %v, want 5", n, err)
 		}
 		next := waiting.gets(time.Second)
 		w.wantLater(next, k)
 		w.ends(k.Context(w.Context()), redlock.DefaultTTL/3+time.Second, redlock.ErrLost)
-		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {
+		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {
 			w.Errorf("second call: released on %d masters, %v", n, err)
 		}
 		after(redlock.DefaultTTL)
@@ -464,7 +459,7 @@ func TestForcedReleaseSaysByWhom(t *testing.T) {
 			w.Fatalf("a false message has ended the lock: %v", err)
 		}
 		operator := w.locker(redlock.WithObserver(), redlock.WithLabel("alice@ops/17"))
-		w.must(errOf(operator.Admin().ForceRelease(w.Context(), "n", id)))
+		w.must(errOf(admin.Of(operator).ForceRelease(w.Context(), "n", id)))
 		after(time.Second)
 		const want = `"alice@ops/17" has released it by force`
 		if err := k.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), want) {
@@ -486,7 +481,7 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 		w.stop(3, 4)
 		after(time.Second)
 		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}
-		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
+		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
 			w.Fatalf("ForceRelease returned %d masters, %v, want 3", n, err)
 		}
 		for i, was := range before {
@@ -496,9 +491,9 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 		}
 		w.stop(2)
 		after(time.Second)
-		w.isError(errOf(look.Admin().ForceRelease(w.Context(), "n", who.ID)), redlock.ErrNoQuorum)
+		w.isError(errOf(admin.Of(look).ForceRelease(w.Context(), "n", who.ID)), redlock.ErrNoQuorum)
 		for _, id := range []string{"", "x", "a:b:c"} {
-			w.isError(errOf(look.Admin().ForceRelease(w.Context(), "n", id)), redlock.ErrInvalid)
+			w.isError(errOf(admin.Of(look).ForceRelease(w.Context(), "n", id)), redlock.ErrInvalid)
 		}
 	})
 }

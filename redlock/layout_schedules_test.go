@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A reshard is one schedule of a change of the number of shards: from the sets of masters old to the sets next.
@@ -173,7 +174,7 @@ func (r *reshard) run(seed uint64) {
 		r.leave()
 	}
 	x := r.outdated()
-	r.must(x.Admin().Admit(r.Context()))
+	r.must(admin.Of(x).Admit(r.Context()))
 	// The last master of an old set may be replaced by a copy with its old record: a minority of its shard.
 	copied := r.sets[r.old[r.rnd.IntN(len(r.old))]].Master(2)
 	record, _ := copied.Get("redlock:admission")
@@ -242,7 +243,7 @@ func (r *reshard) run(seed uint64) {
 		for {
 			before := r.shards(r.old...)
 			within, cancel := context.WithTimeout(ctx, 20*time.Second)
-			err := private.Of(y).Replaces(within, before)
+			err := clients.Of(y).Replaces(within, clients.Of(before))
 			cancel()
 			_ = before.Close()
 			r.note("the operator replaces the records: %v", err)
@@ -256,7 +257,7 @@ func (r *reshard) run(seed uint64) {
 		close(done)
 		if quiet {
 			within, cancel := context.WithTimeout(ctx, time.Second)
-			r.note("the operator admits the masters: %v", y.Admin().Admit(within))
+			r.note("the operator admits the masters: %v", admin.Of(y).Admit(within))
 			cancel()
 			tasks.Go(func() {
 				wait(ctx, nil, resumes)

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // Tests of changes of the number of shards.
@@ -96,7 +97,7 @@ func TestReturnAfterFewerShards(t *testing.T) {
 		shardedClusters(t, 3, func(w *shardedCluster) {
 			s, name := new(severable), moved(3, 3, 2)
 			x := s.locker(w, 0, 1, 2)
-			w.must(x.Admin().Admit(w.Context()))
+			w.must(admin.Of(x).Admit(w.Context()))
 			w.unlock(w.take(x, name))
 			s.sever()
 			after(time.Minute)
@@ -124,8 +125,8 @@ func TestLateLookAfterFewerShards(t *testing.T) {
 		name := moved(3, 3, 2)
 		w.unlock(w.take(x, name))
 		y := w.shards(0, 1)
-		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1, 2)))
-		w.must(y.Admin().Admit(w.Context()))
+		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1, 2))))
+		w.must(admin.Of(y).Admit(w.Context()))
 		w.take(y, name)
 		w.every(restart, 2)
 		w.unused(x, "the client with three shards", name)
@@ -139,8 +140,8 @@ func TestAmnesiaAfterMoreShards(t *testing.T) {
 		x, name := w.admitted(0, 1), moved(2, 1, 3)
 		w.unlock(w.take(x, name))
 		y := w.shards(0, 1, 2)
-		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1)))
-		w.must(y.Admin().Admit(w.Context()))
+		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
+		w.must(admin.Of(y).Admit(w.Context()))
 		w.take(y, name)
 		w.every(restart, 0)
 		w.unused(x, "the client with two shards", name)
@@ -157,7 +158,7 @@ func TestLockHeldWhileShardsChange(t *testing.T) {
 		x, name := w.admitted(0, 1, 2), moved(3, 3, 2)
 		held := w.take(x, name)
 		y := w.shards(0, 1)
-		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1, 2)))
+		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1, 2))))
 		k := w.take(y, name)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
@@ -184,12 +185,12 @@ func TestLockHeldWhileMoreShardsBegin(t *testing.T) {
 			}
 		}
 		held := w.take(x, name)
-		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1)))
+		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
 		k := w.take(y, name)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
 		}
-		w.must(private.Of(y).Replaces(w.Context(), w.shards(0, 1))) // nothing is left to be done
+		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1)))) // nothing is left to be done
 		w.noError(k.Err())
 		w.unlock(k)
 	})
@@ -203,7 +204,7 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 		fails := func(what string, old *redlock.Locker) {
 			w.Helper()
 			ctx := w.within(time.Minute)
-			if err := private.Of(w.shards(0, 1, 2)).Replaces(ctx, old); err == nil {
+			if err := clients.Of(w.shards(0, 1, 2)).Replaces(ctx, clients.Of(old)); err == nil {
 				w.Errorf("%s: no error", what)
 			}
 			if now, _ := w.sets[0].Master(0).Get("redlock:admission"); now != before {
@@ -218,7 +219,7 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 		fails("an old master is down", w.shards(0, 1))
 		w.sets[1].Master(1).Restart(true)
 		after(time.Second)
-		w.must(private.Of(w.shards(0, 1, 2)).Replaces(w.Context(), w.shards(0, 1)))
+		w.must(clients.Of(w.shards(0, 1, 2)).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
 	})
 }
 
@@ -251,7 +252,7 @@ func TestEarlyClientOfTheNewLayout(t *testing.T) {
 		w.Cleanup(func() { _ = early.Close() })
 		after(2 * time.Minute) // quarantines of first records would be over
 		held := w.take(x, name)
-		w.must(private.Of(w.shards(0, 1, 2)).Replaces(w.Context(), w.shards(0, 1)))
+		w.must(clients.Of(w.shards(0, 1, 2)).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
 		apart.Store(false)
 		k := w.take(early, name)
 		if held.Err() == nil {

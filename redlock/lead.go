@@ -7,10 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // leadPause is the minimum pause after a leader has failed; the maximum is twice as long. The actual pause is random.
@@ -41,50 +42,50 @@ const leadPause = time.Second
 func (l *Locker) Lead(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
-	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) {
-		c.HoldWarning = 0
-		c.waitLimit, c.quorumWait = min(0, c.waitLimit), min(0, c.quorumWait) // check still refuses invalid limits
+	opts = append(slices.Clip(opts), ofLock(func(s *client.Settings) {
+		s.HoldWarning = 0
+		s.WaitLimit, s.QuorumWait = min(0, s.WaitLimit), min(0, s.QuorumWait) // invalid limits are still refused
 	}))
-	ran, err, why := l.of(name).campaign(ctx, name, f, opts)
+	ran, err, why := l.request(name, opts, true).campaign(ctx, f)
 	if !ran {
-		return notRun(joinErrors(why, err))
+		return notRun(client.Join(why, err))
 	}
 	return afterRun(err, why)
 }
 
 // campaign implements Lead, with the options for a leader. It reports whether f was called, and returns the error of
 // the last leadership or campaign, and why Lead ended.
-func (l *shard) campaign(
-	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts []LockOption,
+func (r *request) campaign(
+	ctx context.Context, f func(ctx context.Context, lock *Lock) error,
 ) (ran bool, err, why error) {
-	if err := l.beginWork(ctx, opOf(scripts.Plain, true), name); err != nil {
+	if err := begin(ctx, r.client, opOf(r.role, true), r.name); err != nil {
 		return false, nil, err
 	}
-	defer l.endWork()
+	defer r.client.End()
 	for {
-		lock, err := l.take(ctx, name, scripts.Plain, opts, true, nil)
+		lock, err := r.acquire(ctx)
 		if err == nil {
 			var lost error
 			ran = true
 			err, lost = during(ctx, lock, f)
 			switch {
-			case errors.Is(lost, errClosed):
-				return true, err, errClosed
+			case errors.Is(lost, ErrClosed):
+				return true, err, lease.ErrClosed
 			case err == nil && lost == nil:
 				return true, nil, nil
 			case ctx.Err() != nil:
-				return true, otherThan(ctx, err), contextError(ctx)
+				return true, otherThan(ctx, err), fault.ContextError(ctx)
 			}
-			l.logTerm(lock, err, lost)
-		} else if own := lease.InnermostOf(ctx, l.leases, name); own != nil && own.Err() != nil || !mayCampaign(err) {
+			r.logTerm(lock, err, lost)
+		} else if r.client.Ended(ctx, r.name) || !mayCampaign(err) {
 			return ran, nil, err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
-		select {
-		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
-		case <-ctx.Done():
-			return ran, otherThan(ctx, err), contextError(ctx)
-		case <-l.closing:
-			return ran, err, errClosed
+		pause := leadPause + time.Duration(jitter.Float64()*float64(leadPause))
+		switch ended := r.client.Rest(ctx, pause); {
+		case errors.Is(ended, ErrClosed):
+			return ran, err, ended
+		case ended != nil:
+			return ran, otherThan(ctx, err), ended
 		}
 	}
 }
@@ -92,7 +93,7 @@ func (l *shard) campaign(
 // otherThan returns err, the error of the last leadership or campaign of a Lead whose ctx has ended, or nil if err is
 // only the error or the cause of ctx.
 func otherThan(ctx context.Context, err error) error {
-	if errors.Is(contextError(ctx), err) {
+	if errors.Is(fault.ContextError(ctx), err) {
 		return nil
 	}
 	return err
@@ -103,11 +104,11 @@ func otherThan(ctx context.Context, err error) error {
 // campaign, or the call is wrong.
 func mayCampaign(err error) bool {
 	var e *LockError
-	return errors.As(err, &e) && e.failure.Cause == nil && (round.Waitable(&e.failure) || errors.Is(err, ErrLost))
+	return errors.As(err, &e) && e.err.Failure.Cause == nil && (round.Waitable(&e.err.Failure) || errors.Is(err, ErrLost))
 }
 
 // logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.
-func (l *shard) logTerm(k *Lock, err, lost error) {
+func (r *request) logTerm(k *Lock, err, lost error) {
 	level, text := slog.LevelWarn, "redlock: leader function failed, campaigning again"
 	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
 	switch {
@@ -115,10 +116,10 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 		level, text = slog.LevelInfo, "redlock: leadership ended at its max hold, campaigning again"
 	case lost != nil:
 		text = "redlock: leadership was lost, campaigning again"
-		attrs = append(attrs, slog.String("reason", plain(lost)))
+		attrs = append(attrs, slog.String("reason", client.Plain(lost)))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	l.events.Log(level, text, attrs...)
+	r.client.Log(level, text, attrs...)
 }

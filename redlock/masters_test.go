@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -27,16 +28,16 @@ func TestAdmit(t *testing.T) {
 		start := time.Now()
 		w.masters.Master(2).Stop()
 		l := w.locker()
-		err := l.Admin().Admit(w.within(5 * time.Second))
+		err := admin.Of(l).Admit(w.within(5 * time.Second))
 		w.says(err, context.DeadlineExceeded, w.masters.Master(2).Addr(), "2 of 3")
 		w.notError(err, redlock.ErrNoQuorum)
 		w.take(l, "a", redlock.WithTries(1))
 		w.take(w.locker(), "b", redlock.WithTries(1))
 		time.AfterFunc(5*time.Second, func() { w.restart(false, 2) })
-		w.must(l.Admin().Admit(w.within(time.Minute)))
+		w.must(admin.Of(l).Admit(w.within(time.Minute)))
 		w.wantSince(start, 15*time.Second)
 		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client still considers them voting
-		w.must(l.Admin().Admit(w.within(time.Minute)))
+		w.must(admin.Of(l).Admit(w.within(time.Minute)))
 		w.each(func(i int, m *memory.Master) {
 			if text := recordOf(m); !strings.Contains(text, "state=admitted") {
 				w.Errorf("master %d has the record %q", i, text)
@@ -54,7 +55,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.masters.Master(4).Stop()
 		after(3 * time.Second)
 		before := recordOf(w.masters.Master(0))
-		w.says(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
+		w.says(admin.Of(l).RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
 			"4 of 5", "quorum is 5")
 		if recordOf(w.masters.Master(0)) != before {
 			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
@@ -62,7 +63,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.restart(true, 4)
 		after(40 * time.Second)
 		w.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		w.says(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
+		w.says(admin.Of(l).RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
 			"4 of 5", "quorum is 5", "OOM")
 		w.masters.Master(4).Refuse("")
 		w.masters.Master(4).Stop()
@@ -79,7 +80,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.wantSince(start, 0)
 		w.restart(false, 4)
 		after(5 * time.Second)
-		w.must(l.Admin().RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
+		w.must(admin.Of(l).RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
 		for _, m := range l.Masters() {
 			if m.MaxTTL != 5*time.Minute {
 				w.Errorf("the max TTL is not 5 min: %+v", m)
@@ -91,9 +92,9 @@ func TestRaiseMaxTTL(t *testing.T) {
 		for g, word := range map[time.Duration]string{
 			time.Minute: "5m0s", 2 * time.Hour: "repl-backlog-ttl is 1h0m0s", 0: "0s", time.Hour + 1: "", 1000 * time.Hour: "",
 		} {
-			w.says(l.Admin().RaiseMaxTTL(w.Context(), g), redlock.ErrInvalid, word)
+			w.says(admin.Of(l).RaiseMaxTTL(w.Context(), g), redlock.ErrInvalid, word)
 		}
-		w.isError(w.locker(redlock.WithoutRestartGuard()).Admin().RaiseMaxTTL(w.Context(), time.Minute), redlock.ErrInvalid)
+		w.isError(admin.Of(w.locker(redlock.WithoutRestartGuard())).RaiseMaxTTL(w.Context(), time.Minute), redlock.ErrInvalid)
 		if recordOf(w.masters.Master(0)) != before {
 			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
 		}
@@ -106,7 +107,7 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
 		after(time.Minute)
-		verdict, err := wrong.Admin().Check(w.Context())
+		verdict, err := admin.Of(wrong).Check(w.Context())
 		findings := verdict.Findings
 		if err != nil || len(findings) == 0 || findings[0].Severity != redlockinfo.Failure || findings[0].About != "quorum" {
 			w.Fatalf("Check returned %v, %v", findings, err)
@@ -128,7 +129,7 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 // findings are about commands that masters in memory do not have.
 func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	w.Helper()
-	verdict, err := l.Admin().Check(w.Context())
+	verdict, err := admin.Of(l).Check(w.Context())
 	w.must(err)
 	for _, f := range verdict.Findings {
 		if f.About == "quorum" || f.About == "quarantine" || f.About == "max TTL" {
@@ -156,12 +157,12 @@ func TestTimeOfQuarantineIsReported(t *testing.T) {
 		if about := w.findings(l); !slices.Equal(about, []string{"quorum", "quarantine", "quarantine", "quarantine"}) {
 			w.Errorf("Check finds %v", about)
 		}
-		w.must(l.Admin().Admit(w.Context()))
+		w.must(admin.Of(l).Admit(w.Context()))
 		if about := w.findings(l); len(about) > 0 {
 			w.Errorf("Check of voting masters found %v", about)
 		}
 		w.must(l.Close())
-		w.isError(errOf(l.Admin().Check(w.Context())), redlock.ErrClosed)
+		w.isError(errOf(admin.Of(l).Check(w.Context())), redlock.ErrClosed)
 	}, memory.Fresh())
 }
 
@@ -193,7 +194,7 @@ func (w *cluster) locks(what string, l *redlock.Locker) {
 func TestMasterList(t *testing.T) {
 	subtest(t, "ReplacedMaster", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
-		w.must(a.Admin().Admit(w.within(time.Minute)))
+		w.must(admin.Of(a).Admit(w.within(time.Minute)))
 		b := w.client(0, 1, 3)
 		after(time.Minute)
 		w.masters.Master(1).DropRequests(1)
@@ -202,8 +203,8 @@ func TestMasterList(t *testing.T) {
 		_, err := b.TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
 			"[master-1:6379 master-2:6379 master-4:6379]")
-		w.says(b.Admin().Admit(w.within(time.Second)), redlock.ErrMasterList)
-		err = b.Admin().Quarantine(w.Context(), "master-1:6379")
+		w.says(admin.Of(b).Admit(w.within(time.Second)), redlock.ErrMasterList)
+		err = admin.Of(b).Quarantine(w.Context(), "master-1:6379")
 		w.says(err, redlock.ErrMasterList)
 		if recordOf(w.masters.Master(3)) != "" || held.Err() != nil {
 			w.Errorf("the refused client has written %q; the holder: %v", recordOf(w.masters.Master(3)), held.Err())
@@ -218,7 +219,7 @@ func TestMasterList(t *testing.T) {
 					a, b := w.client(lists[0]...), w.client(lists[1]...)
 					if admit {
 						for _, l := range []*redlock.Locker{a, b} {
-							go func() { _ = l.Admin().Admit(w.within(2 * time.Second)) }()
+							go func() { _ = admin.Of(l).Admit(w.within(2 * time.Second)) }()
 						}
 					}
 					after(2 * time.Minute)
@@ -238,7 +239,7 @@ func TestMasterList(t *testing.T) {
 	// 1 never loses its record.
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
 		a := w.client(0, 1, 2)
-		w.must(a.Admin().Admit(w.within(time.Minute)), a.Close())
+		w.must(admin.Of(a).Admit(w.within(time.Minute)), a.Close())
 		w.restart(false, 1)
 		w.masters.Master(0).Hang()
 		b := w.client(0, 1, 3)
@@ -283,7 +284,7 @@ func TestMasterListAndClocks(t *testing.T) {
 	} {
 		subtest(t, what, 4, func(w *cluster) {
 			a := w.client(0, 1, 2)
-			w.must(a.Admin().Admit(w.within(time.Minute)), a.Close())
+			w.must(admin.Of(a).Admit(w.within(time.Minute)), a.Close())
 			w.restart(false, 1)
 			w.masters.Master(0).Hang()
 			c := newShiftClock(1)
@@ -326,7 +327,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 				after(time.Minute) // longer than a quarantine
 				for _, err := range []error{
 					errOf(l.TryLock(w.Context(), "n")), errOf(l.RWLock("n").TryRLock(w.Context())),
-					l.Admin().Admit(w.within(5 * time.Second)),
+					admin.Of(l).Admit(w.within(5 * time.Second)),
 				} {
 					if text := fmt.Sprint(err); !strings.Contains(text, fmt.Sprintf(`has version "v%d"`, n)) ||
 						!strings.Contains(text, "this client knows version "+current) {
@@ -356,7 +357,7 @@ func (w *cluster) keys() (all string) {
 func TestStrayRecord(t *testing.T) {
 	subtest(t, "OfDeadMaster", 7, func(w *cluster) {
 		a := w.client(0, 1, 2, 3, 4)
-		w.must(a.Admin().Admit(w.within(time.Minute)))
+		w.must(admin.Of(a).Admit(w.within(time.Minute)))
 		w.masters.Master(4).Stop()
 		after(2 * time.Second)
 		stray := w.client(4, 5, 6)
@@ -375,7 +376,7 @@ func TestStrayRecord(t *testing.T) {
 		a := w.client(0, 1, 2, 3, 4)
 		w.locks("before", a)
 		before := w.records()
-		w.says(w.client(0, 1, 2).Admin().Quarantine(w.Context(), "master-2:6379"), redlock.ErrMasterList)
+		w.says(admin.Of(w.client(0, 1, 2)).Quarantine(w.Context(), "master-2:6379"), redlock.ErrMasterList)
 		if w.records() != before {
 			w.Errorf("a refused quarantine has written\n%s", w.records())
 		}
@@ -388,12 +389,12 @@ func TestStrayRecord(t *testing.T) {
 		if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
 			w.Errorf("with a stray record on one master: %+v", s[:2])
 		}
-		w.must(a.Admin().Quarantine(w.Context(), "master-2:6379"))
+		w.must(admin.Of(a).Quarantine(w.Context(), "master-2:6379"))
 		after(40 * time.Second)
 		if s := a.Masters()[1]; s.State != "voting" {
 			w.Errorf("after the stray record was replaced: %+v", s)
 		}
-		w.says(a.Admin().Quarantine(w.Context(), "elsewhere:1"), redlock.ErrInvalid, "elsewhere:1")
+		w.says(admin.Of(a).Quarantine(w.Context(), "elsewhere:1"), redlock.ErrInvalid, "elsewhere:1")
 	})
 }
 
@@ -404,8 +405,8 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		urls := w.masters.URLs()
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
 		l := w.client(0, 1, 2, 3, 4)
-		w.must(l.Admin().Admit(w.within(time.Minute)), w.client(5).Admin().Admit(w.within(time.Minute)),
-			l.Admin().Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute)))
+		w.must(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(w.client(5)).Admit(w.within(time.Minute)),
+			admin.Of(l).Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute)))
 		w.restart(false, 1)
 		after(5 * time.Second) // the restarted master is in quarantine
 		w.must(l.Close())
@@ -413,7 +414,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		before := w.records()
 		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
 			c := w.client(plain...)
-			w.says(c.Admin().Admit(w.within(5*time.Second)), redlock.ErrOldMasters)
+			w.says(admin.Of(c).Admit(w.within(5*time.Second)), redlock.ErrOldMasters)
 			after(time.Minute)
 			if got := w.records(); got != before {
 				w.Errorf("the client with the list %v has changed the records to\n%s\nfrom\n%s", plain, got, before)
@@ -428,14 +429,14 @@ func TestPlainListAfterAChange(t *testing.T) {
 	virtual(t, 4, func(w *cluster) {
 		urls := w.masters.URLs()
 		l := w.client(0, 1, 2)
-		w.must(l.Admin().Admit(w.within(time.Minute)),
-			l.Admin().Reconfigure(w.within(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
+		w.must(admin.Of(l).Admit(w.within(time.Minute)),
+			admin.Of(l).Reconfigure(w.within(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
 			l.RaiseEpoch(w.within(time.Minute)))
 		early := w.client(1, 2, 3)
 		w.says(errOf(early.TryLock(w.Context(), "n")), redlock.ErrOldMasters)
 		after(2 * time.Minute)
 		w.must(l.FinishChange(w.within(time.Minute)),
-			l.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
+			admin.Of(l).Reconfigure(w.within(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
 			l.RaiseEpoch(w.within(time.Minute)))
 		w.locks("a client that was early", early)
 		late := w.client(3, 2, 1)
@@ -444,7 +445,7 @@ func TestPlainListAfterAChange(t *testing.T) {
 			w.Errorf("the new client uses %v", late.Set())
 		}
 		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as in a file that is watched
-			err := late.Admin().Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
+			err := admin.Of(late).Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
 			if (err == nil) != (i == 0) {
 				w.Errorf("Reconfigure to the plain list %v returned %v", plain, err)
 			}
@@ -461,7 +462,7 @@ func TestAbortChange(t *testing.T) {
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
 		l := w.client(0, 1, 2)
 		w.says(l.AbortChange(w.within(time.Minute)), redlock.ErrInvalid)
-		w.must(l.Admin().Admit(w.within(time.Minute)), l.Admin().Reconfigure(w.within(2*time.Minute), both),
+		w.must(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(l).Reconfigure(w.within(2*time.Minute), both),
 			l.RaiseEpoch(w.within(time.Minute)))
 		held := w.take(l, "held", redlock.WithTTL(30*time.Second))
 		everywhere := func(want int) {
@@ -503,7 +504,7 @@ func TestAbortChange(t *testing.T) {
 			TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList)
 		again := redlock.Configuration{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
-		w.must(l.Admin().Reconfigure(w.within(2*time.Minute), again), l.RaiseEpoch(w.within(time.Minute)))
+		w.must(admin.Of(l).Reconfigure(w.within(2*time.Minute), again), l.RaiseEpoch(w.within(time.Minute)))
 		w.locks("in the next change", l)
 	}, memory.Fresh())
 }

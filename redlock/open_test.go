@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // opened returns a Locker that owns its pool. The end of the bubble fails the test if a goroutine of the pool is left.
@@ -138,7 +139,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := l.Admin().Masters(); len(m) != 6 || m[5].Shard != 3 {
+	if m := admin.Of(l).Masters(); len(m) != 6 || m[5].Shard != 3 {
 		t.Errorf("the masters are %+v", m)
 	}
 	w := tester{t}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -16,9 +15,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/lease"
-	"github.com/redlock-go/redlock/internal/long"
-	"github.com/redlock-go/redlock/internal/property"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -64,7 +61,7 @@ func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int6
 	var n atomic.Int64
 	l = farLocker(t, append(opts, WithTrace(On("attempt", func(redlockinfo.Event) { n.Add(1) })))...)
 	return l, func() int64 {
-		<-l.shards[0].events.Idle()
+		<-client.Of(l).Clients[0].EventsIdle()
 		return n.Load()
 	}
 }
@@ -168,7 +165,7 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 
 func TestCallRefusesOptionsOutOfRange(t *testing.T) {
 	l, attempts := tracedLocker(t)
-	handle := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
+	handle := client.HandleOf(DefaultPrefix, "n", "i", 1)
 	for _, c := range lockOptionCases {
 		t.Run(c.name, func(t *testing.T) {
 			for op, call := range map[string]func() error{
@@ -201,7 +198,7 @@ func TestNamesAndHandlesAreCheckedFirst(t *testing.T) {
 	if text := try(long).Error(); len(text) > 300 {
 		t.Errorf("the error repeats the name, %d bytes", len(text))
 	}
-	_, err := l.Import(t.Context(), exportedLock{prefix: "theirs", name: "n", id: "i", token: 1}.String())
+	_, err := l.Import(t.Context(), client.HandleOf("theirs", "n", "i", 1))
 	isInvalid(t, err, `"theirs"`, `"mine"`)
 	_, err = l.Import(t.Context(), "no handle")
 	isInvalid(t, err, "no handle")
@@ -231,6 +228,7 @@ func TestNewRefusesNoPoolAndTooManyMasters(t *testing.T) {
 }
 
 func TestBoundsThemselvesAreAllowed(t *testing.T) {
+	p := farPool(t, 3)
 	for name, opts := range map[string][]Option{
 		"defaults":            nil,
 		"least TTL":           {WithTTL(MinTTL)},
@@ -248,80 +246,31 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"no policy":           {WithTries(0)},
 		"longest minimum":     {WithMinHold(DefaultMaxTTL*98/100 - 2*ms)},
 	} {
-		c := defaultConfig()
-		for _, o := range opts {
-			o.applyLocker(&c)
-		}
-		if err := c.check(); err != nil {
+		l, err := New(p, opts...)
+		if err != nil {
 			t.Errorf("%s: the options were refused: %v", name, err)
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
 // Options of a call apply only to that call. They override those of the Locker, in the order in which they are given.
 func TestCallOptionsOverrideLocker(t *testing.T) {
-	c := defaultConfig()
-	for _, o := range []Option{WithTTL(20 * time.Second), WithMaxHold(time.Minute), WithTries(3)} {
-		o.applyLocker(&c)
-	}
-	got, err := c.lock.with([]LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)}, &c)
-	if err != nil || got.TTL != 6*time.Second || got.MaxHold != time.Minute || got.Extend || got.tries != 3 {
+	l := farLocker(t, WithTTL(20*time.Second), WithMaxHold(time.Minute), WithTries(3))
+	c := client.Of(l).Clients[0]
+	got, err := client.Apply(c, []LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)})
+	if err != nil || got.TTL != 6*time.Second || got.MaxHold != time.Minute || got.Extend || got.Tries != 3 {
 		t.Errorf("the call uses %+v, %v", got, err)
 	}
-	if c.lock.TTL != 20*time.Second || !c.lock.Extend {
-		t.Errorf("the call changed the Locker to %+v", c.lock)
+	if of, err := client.Apply(c, []LockOption{}); err != nil || of.TTL != 20*time.Second || !of.Extend {
+		t.Errorf("the call changed the Locker to %+v, %v", of, err)
 	}
 	// The default minimum validity is half of the TTL of the call, not of the Locker.
 	if least := got.Least; least != 3*time.Second {
 		t.Errorf("the minimum validity is %v, want 3s", least)
-	}
-}
-
-// H10, H11, H13: with any accepted options, a hold that is won immediately is valid: its validity is positive, is at
-// least the minimum, and ends before the TTL on the masters.
-func TestAcceptedOptionsLeaveValidity(t *testing.T) {
-	accepted := 0
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		span := func() time.Duration {
-			return time.Duration(math.Exp(r.Float64()*math.Log(math.MaxInt64))) - time.Duration(r.IntN(2))
-		}
-		c := defaultConfig()
-		c.lock.TTL, c.guard = span(), span()
-		if r.IntN(2) == 0 {
-			c.lock.minValidity = span()
-		}
-		if r.IntN(2) == 0 {
-			c.guard, c.noGuard = 0, true
-		}
-		if err := c.check(); err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Error(err)
-			}
-			return
-		}
-		accepted++
-		left := c.lock.TTL - lease.Drift(c.lock.TTL)
-		if left <= 0 || left < c.lock.Least || left > c.lock.TTL || c.lock.Least <= 0 {
-			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.lock, left, c.lock.TTL, c.lock.Least)
-		}
-		if c.guard > 0 && c.lock.TTL > c.guard {
-			t.Errorf("the TTL %v is above the max TTL %v", c.lock.TTL, c.guard)
-		}
-	})
-	if !property.Repeats() && long.Enabled() && accepted < property.Cases/100 {
-		t.Errorf("%d of %d configurations were accepted, which is too few", accepted, property.Cases)
-	}
-}
-
-// The label of a process is valid for host names of any length and content.
-func TestDefaultLabelFits(t *testing.T) {
-	for _, host := range []string{"", "h", strings.Repeat("h", 63), strings.Repeat("h", 255), "a\nb"} {
-		if got := labelOfProcess(host, 4_194_304); scripts.CheckLabel(got) != nil || !strings.HasSuffix(got, "/4194304") {
-			t.Errorf("the label for the host %q is %q", host, got)
-		}
-	}
-	if got := labelOfProcess("web-1", 12); got != "web-1/12" {
-		t.Errorf("the label is %q, want web-1/12", got)
 	}
 }
 
@@ -432,29 +381,6 @@ func TestWarningsOfARedisPool(t *testing.T) {
 }
 
 const ms = time.Millisecond
-
-// The default pauses grow by half from 10 ms to 250 ms, plus a random part of at most 20 ms.
-func TestDefaultPauses(t *testing.T) {
-	for n, least := range map[int]time.Duration{
-		1: 10 * ms, 2: 15 * ms, 3: 22500 * time.Microsecond, 9: 250 * ms, 4000: 250 * ms,
-	} {
-		if got := defaultPause(n); got < least || got > least+20*ms {
-			t.Errorf("retry %d: %v, want %v to %v", n, got, least, least+20*ms)
-		}
-	}
-}
-
-// H41: pauses are random, so that calls that were refused at the same time do not retry at the same time.
-func TestRandomPartSpreads(t *testing.T) {
-	seen := make(map[time.Duration]bool)
-	cfg := defaultConfig()
-	for range 100 {
-		seen[cfg.lock.poll(1)] = true
-	}
-	if len(seen) < 50 {
-		t.Errorf("100 calls paused for %d different times", len(seen))
-	}
-}
 
 // ParseConfiguration rejects data after the configuration, because such a file may have been overwritten only in
 // part.

@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // hang is how long a test waits for an event that should come soon. It only bounds the time of a failure.
@@ -73,7 +74,7 @@ func (f *deployment) admit(l *redlock.Locker) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
-	f.must(l.Admin().Admit(ctx))
+	f.must(admin.Of(l).Admit(ctx))
 }
 
 // pause stops masters without closing their connections. Masters that are still paused at the end of the test resume

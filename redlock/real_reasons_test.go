@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A syncLog is a log that a test reads while it is written.
@@ -76,7 +77,7 @@ func TestLossNamesMissingRight(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := errors.Join(l.Admin().Admit(ctx), l.WaitReady(ctx)); err != nil {
+	if err := errors.Join(admin.Of(l).Admit(ctx), l.WaitReady(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	k, err := l.Lock(ctx, "x")

@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -285,7 +286,7 @@ func TestDurableMasterWithChangedSettings(t *testing.T) {
 	} {
 		f.do(0, "CONFIG", "SET", change[0], change[1])
 		stateOf(t, l, 0, "blocked")
-		if err := l.Admin().Masters()[0].Err; err == nil || !strings.Contains(err.Error(), change[0]+" "+change[1]) {
+		if err := admin.Of(l).Masters()[0].Err; err == nil || !strings.Contains(err.Error(), change[0]+" "+change[1]) {
 			t.Errorf("the error of master 0 is %v, want one that contains %s", err, change[0])
 		}
 		f.do(0, "CONFIG", "SET", change[0], change[2])
@@ -337,7 +338,7 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithAllMastersDurable())
-	findings := must[redlockinfo.Verdict](t)(l.Admin().Check(bounded(t))).Findings
+	findings := must[redlockinfo.Verdict](t)(admin.Of(l).Check(bounded(t))).Findings
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != redlockinfo.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
 		t.Errorf("Check found %v", findings)

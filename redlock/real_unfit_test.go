@@ -13,6 +13,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // An ailment is a fault that makes a master unable to vote while it runs and answers.
@@ -132,7 +133,7 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	l := f.locker()
 	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // Admit retries the third master until its context ends
 	defer cancel()
-	err := l.Admin().Admit(ctx)
+	err := admin.Of(l).Admit(ctx)
 	if err == nil || !strings.Contains(err.Error(), "same server") {
 		t.Errorf("Admit: %v, want the duplicate named", err)
 	}

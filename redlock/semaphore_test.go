@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -546,10 +547,10 @@ func TestInspectSemaphore(t *testing.T) {
 			w.Errorf("the waiters are %d, %+v", i.WaiterCount, i.Waiters)
 		}
 		after(2 * time.Second) // the holders are subscribed
-		heard, err := b.Admin().RequestRelease(w.Context(), "n")
+		heard, err := admin.Of(b.Locker).RequestRelease(w.Context(), "n")
 		w.must(err)
 		equal(w, heard, 3, "holders that were asked")
-		n, err := a.Admin().ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID)
+		n, err := admin.Of(a.Locker).ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID)
 		w.must(err)
 		equal(w, n, 5, "masters that have released")
 		w.unlock(c.gets(time.Second))

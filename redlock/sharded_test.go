@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -67,7 +68,7 @@ func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
 func (w *shardedCluster) admitted(sets ...int) *redlock.Locker {
 	w.Helper()
 	g := w.shards(sets...)
-	w.must(g.Admin().Admit(w.Context()))
+	w.must(admin.Of(g).Admit(w.Context()))
 	return g
 }
 
@@ -177,7 +178,7 @@ func TestUnlikeShardsNeverBothWin(t *testing.T) {
 				w.disturb(rnd)
 				if rnd.IntN(4) == 0 {
 					ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-					_ = clients[chosen[rnd.IntN(3)]].Admin().Admit(ctx) // the call may fail
+					_ = admin.Of(clients[chosen[rnd.IntN(3)]]).Admit(ctx) // the call may fail
 					cancel()
 				}
 				after(time.Duration(rnd.IntN(40)) * time.Second)
@@ -317,7 +318,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 			if err != nil || h.Token != lock.Token() {
 				w.Errorf("Inspect returned %+v, %v", h, err)
 			}
-			if n, err := g.Admin().ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
+			if n, err := admin.Of(g).ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
 				w.Errorf("ForceRelease returned %d, %v", n, err)
 			}
 			w.isError(lock.Extend(ctx), redlock.ErrLost)
@@ -352,7 +353,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		if list := g.Ready(ctx); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 || len(g.Masters()) != 6 {
 			w.Errorf("Ready returned %+v", list)
 		}
-		w.noError(g.Admin().RaiseMaxTTL(ctx, time.Minute))
+		w.noError(admin.Of(g).RaiseMaxTTL(ctx, time.Minute))
 		for _, m := range g.Masters() {
 			if m.MaxTTL != time.Minute {
 				w.Errorf("the max TTL was not raised: %+v", m)
@@ -362,7 +363,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 			w.sets[1].Master(i).Stop()
 		}
 		after(time.Second)
-		verdict, err := g.Admin().Check(ctx)
+		verdict, err := admin.Of(g).Check(ctx)
 		findings := verdict.Findings
 		w.noError(err)
 		about := slices.IndexFunc(findings, func(f redlockinfo.Finding) bool { return f.About == "quorum" })
@@ -376,9 +377,9 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		if strings.Contains(err.Error(), "shard 1 of 2") {
 			w.Errorf("the error names shard 1, which is ready: %v", err)
 		}
-		w.isError(g.Admin().Quarantine(ctx, "nobody"), redlock.ErrInvalid)
+		w.isError(admin.Of(g).Quarantine(ctx, "nobody"), redlock.ErrInvalid)
 		// The second shard also has a master of this name, and a majority of the shard is down.
-		if err := g.Admin().Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
+		if err := admin.Of(g).Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
 			"shard 2 of 2: ") {
 			w.Errorf("Quarantine returned %v, want an error of shard 2", err)
 		}
@@ -443,19 +444,19 @@ func TestReconfigureShard(t *testing.T) {
 		g, err := redlock.NewSharded([]*pool.Pool{w.pool(0), p})
 		w.must(err)
 		w.Cleanup(func() { _ = g.Close() })
-		w.must(g.Admin().Admit(w.Context()))
+		w.must(admin.Of(g).Admit(w.Context()))
 		lock := w.take(g, in(2, 1)[1][0])
-		sets := g.Admin().Configuration()
+		sets := admin.Of(g).Configuration()
 		sets[1] = redlock.Configuration{
 			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},
 		}
 		second := w.start(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
 		ctx := w.within(5 * time.Minute)
-		w.must(g.Admin().Reconfigure(ctx, sets...), second.RaiseEpoch(ctx))
+		w.must(admin.Of(g).Reconfigure(ctx, sets...), second.RaiseEpoch(ctx))
 		after(2 * time.Minute)
 		sets[1] = redlock.Configuration{Epoch: 2, Masters: sets[1].Next}
-		w.says(g.Admin().Reconfigure(ctx, sets[1]), redlock.ErrInvalid, "2 shards")
-		w.must(second.FinishChange(ctx), g.Admin().Reconfigure(ctx, sets...))
+		w.says(admin.Of(g).Reconfigure(ctx, sets[1]), redlock.ErrInvalid, "2 shards")
+		w.must(second.FinishChange(ctx), admin.Of(g).Reconfigure(ctx, sets...))
 		w.noError(lock.Err(), lock.Unlock(ctx), w.try(g, lock.Name()))
 		for i := range 3 {
 			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " shard=2/2 ") {

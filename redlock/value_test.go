@@ -54,7 +54,7 @@ var valueCases = []struct {
 		after(6 * time.Second)
 	}},
 	{"taken by force", func(w *cluster, p *peer, k *redlock.Lock) {
-		w.force(p, "n")
+		w.force(p.Locker, "n")
 		w.shows(p, "n", "")
 		_ = k.Unlock(w.Context())
 	}},

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -31,7 +32,7 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 		for last := (report{}); ; {
 			h, err := l.Inspect(ctx, name)
 			switch {
-			case ctx.Err() != nil || errors.Is(err, errClosed):
+			case ctx.Err() != nil || errors.Is(err, ErrClosed):
 				return
 			case err != nil && !failing, err == nil && (!reported || failing || last != report{h.ID, h.Value, h.Free}):
 				if !yield(h, err) {
@@ -39,7 +40,7 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 				}
 				last, reported, failing = report{h.ID, h.Value, h.Free}, true, err != nil
 			}
-			if l.of(name).rest(ctx, watchPause) != nil {
+			if client.Of(l).Of(name).Rest(ctx, watchPause) != nil {
 				return
 			}
 		}

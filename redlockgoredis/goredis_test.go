@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlockgoredis"
 )
 
@@ -44,7 +45,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := l.Admin().Admit(ctx); err != nil {
+	if err := admin.Of(l).Admit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.WaitReady(ctx); err != nil {
@@ -56,7 +57,7 @@ func holds(t *testing.T, l *redlock.Locker, err error) {
 			t.Error(err)
 		}
 	}
-	for _, m := range l.Admin().Masters() {
+	for _, m := range admin.Of(l).Masters() {
 		if m.State != "voting" {
 			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
 		}

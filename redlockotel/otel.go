@@ -20,6 +20,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -310,7 +311,7 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		o.ObserveInt64(panics, int64(stats.Panics))
 		o.ObserveInt64(spare, int64(stats.Spare))
 		o.ObserveInt64(unusable, one(stats.FileUnusable))
-		observeMasters(o, l.Admin().Masters(), voting, pending, state, epoch, left)
+		observeMasters(o, admin.Of(l).Masters(), voting, pending, state, epoch, left)
 		o.ObserveInt64(quorum, one(l.WaitReady(over) == nil))
 		return nil
 	}

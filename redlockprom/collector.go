@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -202,7 +203,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	total(panics, stats.Panics)
 	gauge(spare, float64(stats.Spare))
 	gauge(unusable, one(stats.FileUnusable))
-	for _, m := range l.Admin().Masters() {
+	for _, m := range admin.Of(l).Masters() {
 		gauge(voting, one(m.State == "voting"), m.Addr)
 		for _, s := range states {
 			gauge(state, one(m.State == s), m.Addr, s)

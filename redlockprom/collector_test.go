@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlockprom"
 )
 
@@ -191,7 +192,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		for i := range 3 {
 			want["redlock_master_voting{master="+addr(i)+"}"] = 1
 			want["redlock_master_pending_releases{master="+addr(i)+"}"] = 0
-			list := f.Admin().Masters()[i].List
+			list := admin.Of(f.Locker).Masters()[i].List
 			if len(list) != 8 {
 				t.Errorf("the hash of the lists of %s is %q, want eight digits", addr(i), list)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/redlock-go/redlock/internal/private"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -48,7 +48,7 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	f.flags = flags
 	flags.DurationVar(&f.wait, "wait", 0, "stop waiting after this time; 0 for no limit")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
-	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "time for which the name stays locked if this machine dies")
+	flags.DurationVar(&f.ttl, "ttl", clients.DefaultTTL, "time for which the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "minimum time for which the name stays locked, even after the release")
 	flags.BoolVar(&f.fair, "fair", false, "wait behind all earlier waiters on any host")
 	flags.IntVar(&f.priority, "priority", 0, "priority among waiters, from -1000 to 1000")

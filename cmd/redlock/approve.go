@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -83,7 +84,7 @@ type masterSet struct {
 // setsOf divides a list of masters into the sets of each shard: one set, or, during a change, the old and the next
 // masters.
 func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
-	configurations := c.Admin().Configuration()
+	configurations := admin.Of(c.Locker).Configuration()
 	for i, shard := range shardsOf(list) {
 		masters, next := configurations[i].Masters, configurations[i].Next
 		if len(next) == 0 {

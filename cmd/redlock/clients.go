@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -26,7 +27,7 @@ type otherClients struct {
 // others returns the connected clients of shard i that do not use the configuration of this command.
 func (c *client) others(ctx context.Context, i int) (o otherClients) {
 	o.own = c.pools[i].ClientNames()[0]
-	masters, unlisted := c.Admin().Configuration()[i].Masters, 0
+	masters, unlisted := admin.Of(c.Locker).Configuration()[i].Masters, 0
 	all := c.pools[i].Clients(ctx)
 	for _, m := range masters {
 		if _, listed := all[m]; !listed {
@@ -113,10 +114,10 @@ func numberOfShards(shard string) string {
 // one for each shard with clients that the masters refuse. file names the file of the configuration. If a record shows
 // that the list of this command is wrong, that is the only finding, and misfits returns none.
 func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.Finding) {
-	if c.tools.WrongList() != nil {
+	if c.set.WrongList() != nil {
 		return nil
 	}
-	for i, masters := range shardsOf(c.Admin().Masters()) {
+	for i, masters := range shardsOf(admin.Of(c.Locker).Masters()) {
 		o := c.others(ctx, i)
 		name := "deployment"
 		if len(c.pools) > 1 {
@@ -131,7 +132,7 @@ func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.F
 			what, risk, fix := o.cause(file)
 			find(redlockinfo.Failure, what, risk, fix)
 		}
-		old := c.Admin().Configuration()[i].Masters
+		old := admin.Of(c.Locker).Configuration()[i].Masters
 		refused := slices.DeleteFunc(slices.Clone(o.late), func(late transport.Client) bool {
 			later := func(m redlockinfo.Master) bool { return !slices.Contains(old, m.Addr) || m.Epoch <= late.Epoch }
 			return len(slices.DeleteFunc(slices.Clone(masters), later)) < len(old)/2+1

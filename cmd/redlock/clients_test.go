@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A changing deployment has three old masters and three new ones, which vote, and files of epoch 1.
@@ -78,7 +79,7 @@ func (f *changing) use(l *redlock.Locker, c redlock.Configuration) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
 	defer cancel()
-	if err := l.Admin().Reconfigure(ctx, c); err != nil {
+	if err := admin.Of(l).Reconfigure(ctx, c); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -127,8 +128,8 @@ func TestCorrectedFileOfTheSameEpoch(t *testing.T) {
 	call(t, exitDone, "0 of 3 masters refuse clients", "set", first) // nothing was written
 
 	call(t, exitDone, "epoch 2: the old masters act without the next ones", "set", "--yes", "--abort", second)
-	if !eventuallyTrue(func() bool { return l.Admin().Configuration()[0].Epoch == 2 }) {
-		t.Fatalf("the client uses %+v, want epoch 2", l.Admin().Configuration())
+	if !eventuallyTrue(func() bool { return admin.Of(l).Configuration()[0].Epoch == 2 }) {
+		t.Fatalf("the client uses %+v, want epoch 2", admin.Of(l).Configuration())
 	}
 	f.use(l, f.joint(3, 0, 1, 4))
 	third := f.file("third.json", f.joint(3, 0, 1, 4))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -43,7 +44,7 @@ Exit status: 0 if a quorum can grant a lock, 1 if it can but clients use another
 		if err != nil {
 			err = fmt.Errorf("redlock status: %w", err)
 		}
-		return showMasters(&a.console, c.tools.Verdict(), err)
+		return showMasters(&a.console, c.set.Verdict(), err)
 	})
 }
 
@@ -98,7 +99,7 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 		}
 	}
 	if len(ch.effects) == 0 { // all masters vote, or a record prevents the command
-		return perform(ctx, con, c, nil, c.Admin().Admit)
+		return perform(ctx, con, c, nil, admin.Of(c.Locker).Admit)
 	}
 	found, err := c.leases(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	if !used && len(found) == 0 && len(clientLabels(ctx, c.pools)) == 0 {
 		ch = nil
 	}
-	return perform(ctx, con, c, ch, c.Admin().Admit)
+	return perform(ctx, con, c, ch, admin.Of(c.Locker).Admit)
 }
 
 // mostLeases is the maximum number of names whose leases admit lists.
@@ -157,7 +158,7 @@ func (a *app) admitFrom(ctx context.Context, c *client, from string) error {
 		con := &a.console
 		con.say(con.stderr, strings.Join([]string{
 			fmt.Sprintf("the records of %d masters are replaced: clients that still use the previous layout acquire and "+
-				"extend no locks", len(old.Admin().Masters())),
+				"extend no locks", len(admin.Of(old.Locker).Masters())),
 			affected(ctx, old.pools),
 		}, "\n"))
 		if err := con.confirm("admit", "Change the layout?", "nothing was changed"); err != nil {
@@ -165,13 +166,13 @@ func (a *app) admitFrom(ctx context.Context, c *client, from string) error {
 		}
 		ctx, cancel := c.within()
 		defer cancel()
-		if err := c.tools.Replaces(ctx, old.Locker); err != nil {
+		if err := c.set.Replaces(ctx, old.set); err != nil {
 			return showMasters(con, c.settled(ctx), fmt.Errorf("redlock admit: %w", err))
 		}
 		err := unlocked(ctx, old, "the records were replaced, and the masters vote by themselves after their quarantine, "+
 			"when these locks have ended")
 		if err == nil {
-			err = c.Admin().Admit(ctx)
+			err = admin.Of(c.Locker).Admit(ctx)
 		}
 		return showMasters(con, c.settled(ctx), err)
 	})
@@ -230,7 +231,7 @@ required.`,
 		return perform(ctx, &a.console, c, &change{
 			command: "quarantine", target: master, effects: loses(master, c.setsOf(c.settled(ctx).Masters)),
 			question: "Put the master into quarantine?", undone: "nothing was changed",
-		}, func(ctx context.Context) error { return c.Admin().Quarantine(ctx, master) })
+		}, func(ctx context.Context) error { return admin.Of(c.Locker).Quarantine(ctx, master) })
 	})
 	a.addYes(cmd, func() bool { return true })
 	cmd.Flags().StringVar(&master, "master", "", "address of the master, as shown by status")
@@ -255,7 +256,7 @@ the effects, and asks for confirmation; without a terminal, as in scripts, --yes
 			command: "max-ttl", question: "Raise the max TTL?", undone: "nothing was changed",
 			effects: []string{fmt.Sprintf("every master accepts TTLs up to %v, and does not vote for %v after each restart; "+
 				"the max TTL cannot be lowered while clients run", set, max(set, 30*time.Second))},
-		}, func(ctx context.Context) error { return c.Admin().RaiseMaxTTL(ctx, set) })
+		}, func(ctx context.Context) error { return admin.Of(c.Locker).RaiseMaxTTL(ctx, set) })
 	})
 	a.addYes(cmd, func() bool { return set != 0 })
 	cmd.Flags().DurationVar(&set, "set", 0, "new max TTL")
@@ -266,7 +267,7 @@ the effects, and asks for confirmation; without a terminal, as in scripts, --yes
 func perform(ctx context.Context, con *console, c *client, ch *change, do func(context.Context) error) error {
 	if ch != nil {
 		if err := approve(ctx, con, c, ch); err != nil {
-			return showMasters(con, c.tools.Verdict(), err)
+			return showMasters(con, c.set.Verdict(), err)
 		}
 	}
 	ctx, cancel := c.within()
@@ -277,7 +278,7 @@ func perform(ctx context.Context, con *console, c *client, ch *change, do func(c
 
 // check prints whether locks can be acquired, and the problems of the masters. file names the file with their list.
 func check(ctx context.Context, con *console, c *client, file string) error {
-	v, err := c.Admin().Check(ctx)
+	v, err := admin.Of(c.Locker).Check(ctx)
 	if err != nil {
 		return &exit{exitDanger, err}
 	}

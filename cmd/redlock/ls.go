@@ -17,7 +17,9 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -106,7 +108,7 @@ func (c *client) scan(ctx context.Context, prefix string, most int) (list []*sca
 		}
 	}
 	wg.Wait()
-	shards := shardsOf(c.Admin().Masters()) // after the scan: a master may have lost its data meanwhile
+	shards := shardsOf(admin.Of(c.Locker).Masters()) // after the scan: a master may have lost its data meanwhile
 	for _, m := range list {
 		m.votes = slices.ContainsFunc(shards[m.shard], func(s redlockinfo.Master) bool {
 			return s.Addr == m.addr && s.State == "voting"
@@ -210,7 +212,7 @@ func (to reply) Reply(_ int, value any, err error) {
 // sets returns, for each shard, the addresses of its masters: one set, or, during a change, the old and the next
 // masters.
 func (c *client) sets() (list [][][]string) {
-	for _, one := range c.Admin().Configuration() {
+	for _, one := range admin.Of(c.Locker).Configuration() {
 		sets := [][]string{one.Masters}
 		if len(one.Next) > 0 {
 			sets = append(sets, one.Next)
@@ -272,7 +274,7 @@ func (c *client) possible(found []*scanned) map[string]held {
 	list, sets := make(map[string]held), c.sets()
 	for full, addrs := range namesOn(found) {
 		name, _ := scripts.CutSlot(full)
-		shard := c.tools.Shard(name) - 1
+		shard := sharding.Pick(name, len(c.set.Clients)) - 1
 		h := held{name, len(addrs), !isHeld(sets[shard], addrs)}
 		other, listed := list[name]
 		if (!h.Unknown || !isFree(found, shard, sets[shard], full)) &&

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
@@ -41,8 +42,8 @@ type deploymentFlags struct {
 func (f *deploymentFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "JSON file with the masters and their credentials")
 	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, separated by spaces")
-	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "key prefix")
-	flags.DurationVar(&f.maxTTL, "max-ttl", private.DefaultMaxTTL,
+	flags.StringVar(&f.prefix, "prefix", scripts.DefaultPrefix, "key prefix")
+	flags.DurationVar(&f.maxTTL, "max-ttl", scripts.DefaultMaxTTL,
 		"max TTL to set if the deployment has none yet; 0 if its clients use WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
 		"comma-separated addresses of the durable masters, as shown by status, or \"all\"")
@@ -120,12 +121,12 @@ func splitURLs(texts []string) (urls []string) {
 }
 
 // observer is the option of a Locker that writes no admission records.
-var observer = private.Option[redlock.Option](private.Settings{Observer: true})
+var observer = clients.AsObserver()
 
 // A client is a Locker with the settings from which it was created, and the connections of its shards.
 type client struct {
 	*redlock.Locker
-	tools   private.Tools
+	set     *clients.Set
 	config  *configfile.Config
 	pools   []*transport.Transport // one for each shard
 	timeout time.Duration          // limit of one operation
@@ -139,9 +140,13 @@ func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*c
 	if err != nil {
 		return nil, err
 	}
-	tools := private.Of(l)
+	set := clients.Of(l)
+	var pools []*transport.Transport
+	for _, c := range set.Clients {
+		pools = append(pools, c.Transport())
+	}
 	shut := func() { _ = l.Close() } // undelivered releases expire with their TTLs
-	return &client{l, tools, c, tools.Transports(), f.timeout, shut}, nil
+	return &client{l, set, c, pools, f.timeout, shut}, nil
 }
 
 // openFollowing creates a client. If the masters come from the file of --config, the client applies changes of the file
@@ -178,8 +183,8 @@ func (c *client) within() (context.Context, context.CancelFunc) {
 // settled waits until each master has answered or is known to be down, or ctx ends, and returns the verdict of that
 // moment.
 func (c *client) settled(ctx context.Context) redlockinfo.Verdict {
-	c.tools.Settle(ctx)
-	return c.tools.Verdict()
+	c.set.AwaitKnown(ctx)
+	return c.set.Verdict()
 }
 
 // observe calls work with a client that writes no admission records. urls are the URLs in the arguments.
@@ -221,7 +226,7 @@ func (a *app) onMasters(cmd *cobra.Command, operation func(context.Context, *cli
 // within the timeout.
 func (a *app) bounded(operation func(context.Context, *client) error) func(*client) error {
 	return func(c *client) error {
-		for _, w := range c.tools.Warnings() {
+		for _, w := range c.set.Warnings() {
 			a.complain(errors.New(w))
 		}
 		ctx, cancel := c.within()

@@ -18,10 +18,11 @@ import (
 	"testing"
 	"time"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -153,8 +154,8 @@ func (p *procedure) join(label string, follows bool) *member {
 	}
 	out := func(o redlockinfo.Master) bool { return o.State != "voting" && o.State != "connecting" }
 	eventuallyTrue(func() bool { // a new client may have the lock on a bare quorum, and one of these masters may be killed
-		on, _ := private.HeldOn(m.kept)
-		return on >= len(slices.DeleteFunc(l.Admin().Masters(), out))
+		on, _ := clients.HeldOn(m.kept)
+		return on >= len(slices.DeleteFunc(admin.Of(l).Masters(), out))
 	})
 	return m
 }
@@ -215,8 +216,8 @@ func (p *procedure) pass(members []*member) {
 	}
 	carried := func() bool {
 		return !slices.ContainsFunc(members, func(m *member) bool {
-			on, n := private.HeldOn(m.kept)
-			return on < n-len(p.dead) || n != len(m.Admin().Masters())
+			on, n := clients.HeldOn(m.kept)
+			return on < n-len(p.dead) || n != len(admin.Of(m.Locker).Masters())
 		})
 	}
 	if !eventuallyTrue(carried) {
@@ -263,7 +264,7 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 			p.kill(c.leaves...)
 			p.moves(turns, stop)
 			for _, m := range members {
-				if on, n := private.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
+				if on, n := clients.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
 					t.Errorf("the lock %s has the error %v and is on %d of %d masters, want a majority of %d", m.kept.Name(),
 						m.kept.Err(), on, n, c.masters)
 				}
@@ -429,10 +430,10 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 			}
 			for _, m := range append(members, stray) {
 				if !eventuallyTrue(func() bool {
-					c := m.Admin().Configuration()[0]
+					c := admin.Of(m.Locker).Configuration()[0]
 					return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
 				}) {
-					t.Errorf("%s uses %+v, want epoch 2 with five masters", m.kept.Name(), m.Admin().Configuration())
+					t.Errorf("%s uses %+v, want epoch 2 with five masters", m.kept.Name(), admin.Of(m.Locker).Configuration())
 				}
 			}
 			p.moves(turns, stop)
@@ -500,7 +501,7 @@ func TestDocumentedWaysBackFromLostNextMasters(t *testing.T) {
 func (p *procedure) follow(members ...*member) {
 	p.t.Helper()
 	for _, m := range members {
-		if !eventuallyTrue(func() bool { return m.Admin().Configuration()[0].Epoch == 1 }) {
+		if !eventuallyTrue(func() bool { return admin.Of(m.Locker).Configuration()[0].Epoch == 1 }) {
 			p.t.Errorf("%s: the client does not use the file of epoch 1", m.kept.Name())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -71,7 +72,7 @@ func releaseCommand(a *app) *cobra.Command {
 func requestRelease(con *console, c *client, name string) error {
 	ctx, cancel := c.within()
 	defer cancel()
-	heard, err := c.Admin().RequestRelease(ctx, name)
+	heard, err := admin.Of(c.Locker).RequestRelease(ctx, name)
 	switch {
 	case err != nil:
 		return &exit{exitNoQuorum, err}
@@ -126,7 +127,7 @@ func forceRelease(con *console, c *client, name, lease string) error {
 	}
 	ctx, cancel = c.within()
 	defer cancel()
-	n, err := c.Admin().ForceRelease(ctx, name, w.ID)
+	n, err := admin.Of(c.Locker).ForceRelease(ctx, name, w.ID)
 	con.result(map[string]any{"name": name, "lease": w.ID, "token": w.Token, "released": n, "masters": w.N},
 		fmt.Sprintf("released on %d of %d masters\n", n, w.N))
 	if err != nil {

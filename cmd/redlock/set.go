@@ -12,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/reconfig"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -107,7 +109,7 @@ type setCall struct {
 // set performs the requested step of a change, if one is requested, and shows the plan.
 func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	s.settled(ctx)
-	if err := s.tools.WrongList(); err != nil {
+	if err := s.set.WrongList(); err != nil {
 		return &exit{exitNoQuorum, fmt.Errorf("redlock set: %s: nothing was changed: %w", s.file, err)}
 	}
 	failed := s.take(ctx, con, step)
@@ -121,7 +123,7 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	}
 	ctx, cancel := s.within()
 	defer cancel()
-	c, err := s.tools.Change(ctx)
+	c, err := s.set.Change(ctx)
 	if err != nil {
 		return &exit{exitDanger, errors.Join(failed, err)}
 	}
@@ -137,14 +139,14 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 // take performs the requested step of a change.
 func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	epoch := s.Epoch
-	s.Configuration = s.Admin().Configuration()[0]
+	s.Configuration = admin.Of(s.Locker).Configuration()[0]
 	switch {
 	case s.Epoch != epoch:
 		return fmt.Errorf("redlock set: %s has epoch %d, but the masters have epoch %d: write the masters of that epoch, "+
 			"which are shown here, into the file", s.file, epoch, s.Epoch)
 	case !step.writes():
 		return nil
-	case s.lost(s.Admin().Masters(), false) != nil:
+	case s.lost(admin.Of(s.Locker).Masters(), false) != nil:
 		return errors.New("redlock set: nothing was changed: too many masters are down: follow the steps that are shown")
 	}
 	if err := approve(ctx, con, s.client, s.effects(ctx, step)); err != nil {
@@ -153,7 +155,7 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	ctx, cancel := s.within()
 	defer cancel()
 	if step.abort {
-		return s.tools.AbortChange(ctx)
+		return s.set.AbortChange(ctx)
 	}
 	if step.finish {
 		return s.finish(ctx, con)
@@ -163,7 +165,7 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 			return err
 		}
 	}
-	return s.tools.RaiseEpoch(ctx)
+	return s.set.RaiseEpoch(ctx)
 }
 
 // effects returns the effects of a step, and the question that asks for confirmation.
@@ -231,7 +233,7 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 // finish lets the next masters act without the old ones. If the change will be complete before the timeout, finish
 // waits for that.
 func (s *setCall) finish(ctx context.Context, con *console) error {
-	c, err := s.tools.Change(ctx)
+	c, err := s.set.Change(ctx)
 	if err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ func (s *setCall) finish(ctx context.Context, con *console) error {
 		case <-ctx.Done():
 		}
 	}
-	return s.tools.FinishChange(ctx)
+	return s.set.FinishChange(ctx)
 }
 
 // A planStep is one step in the plan of a change.
@@ -253,8 +255,8 @@ type planStep struct {
 
 // show prints the masters and the plan of the change. If a majority of the old or of the next masters is down, show
 // prints what to do instead of the plan, and returns true.
-func (s *setCall) show(ctx context.Context, con *console, c private.Change) (down bool) {
-	masters := s.Admin().Masters()
+func (s *setCall) show(ctx context.Context, con *console, c reconfig.Progress) (down bool) {
+	masters := admin.Of(s.Locker).Masters()
 	o := s.others(ctx)
 	plan, lost := s.plan(c, masters, &o), s.lost(masters, c.RaisedAll)
 	if len(lost) > 0 {
@@ -325,7 +327,7 @@ func (s *setCall) title() string {
 }
 
 // plan returns the steps of the change that the file describes.
-func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, o *otherClients) []planStep {
+func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *otherClients) []planStep {
 	follow, text := planStep{c.RaisedAll, "every client uses this file"}, strings.Join(o.all(), ", ")
 	switch {
 	case text != "" && c.RaisedAll:
@@ -405,7 +407,7 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 			return []string{title, fmt.Sprintf("  1. start the clients again with the file of epoch %d: no majority refuses "+
 				"this epoch", s.Epoch-1)}
 		}
-		longest := private.DefaultMaxTTL
+		longest := scripts.DefaultMaxTTL
 		for _, m := range masters {
 			longest = max(longest, m.MaxTTL)
 		}

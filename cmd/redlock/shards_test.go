@@ -11,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -180,9 +181,9 @@ func TestAdmitChangesNumberOfShards(t *testing.T) {
 	}
 	other := func(m redlockinfo.Master) bool { return errors.Is(m.Err, redlock.ErrMasterList) }
 	if !eventuallyTrue(func() bool {
-		return !slices.ContainsFunc(three.Admin().Masters(), func(m redlockinfo.Master) bool { return !other(m) })
+		return !slices.ContainsFunc(admin.Of(three.Locker).Masters(), func(m redlockinfo.Master) bool { return !other(m) })
 	}) {
-		t.Errorf("the masters of a client with three shards: %+v", three.Admin().Masters())
+		t.Errorf("the masters of a client with three shards: %+v", admin.Of(three.Locker).Masters())
 	}
 	change(exitNoQuorum, "is of neither layout", 1, 3)
 	shards("shard=1/2", "shard=2/2", "shard=0/2")

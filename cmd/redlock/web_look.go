@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -135,7 +136,7 @@ func (w *webLooker) state() []byte {
 	v, s.Masters = w.masters(ctx)
 	s.CanLock, s.Spare = v.CanLock, v.Spare
 	s.Verdict, s.Class = webVerdict(v)
-	if err := w.tools.WrongList(); err != nil && !v.CanLock {
+	if err := w.set.WrongList(); err != nil && !v.CanLock {
 		s.Verdict, s.Class = fmt.Sprintf("No lock can be acquired with this list of masters. %v", err), "bad"
 	} else if err := w.others(ctx); err != nil {
 		s.Verdict, s.Class = fmt.Sprintf("%s. %v", s.Verdict, err), "bad"
@@ -218,7 +219,7 @@ func (w *webLooker) find() {
 
 // masters returns the verdict and the masters with data from INFO, and records changes of their states.
 func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []webMaster) {
-	for _, m := range jsonMasters(w.Admin().Masters()) {
+	for _, m := range jsonMasters(admin.Of(w.Locker).Masters()) {
 		list = append(list, webMaster{jsonMaster: m})
 	}
 	var wg sync.WaitGroup
@@ -240,7 +241,7 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 			})
 		}
 	}
-	v = w.tools.Verdict(full...)
+	v = w.set.Verdict(full...)
 	asked := list
 	list = nil
 	for _, m := range jsonMasters(v.Masters) { // the states that the verdict is about

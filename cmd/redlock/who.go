@@ -142,7 +142,7 @@ func (c *client) wrongList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	c.settled(ctx)
-	return c.tools.WrongList()
+	return c.set.WrongList()
 }
 
 // unknown reports whether a client may hold the name, although no lease has a quorum.

@@ -20,6 +20,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -298,7 +299,7 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 	if err := locker.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	verdict, err := locker.Admin().Check(ctx)
+	verdict, err := admin.Of(locker).Check(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

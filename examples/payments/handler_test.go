@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -90,7 +91,7 @@ func TestPayingContinuesDuringRestart(t *testing.T) {
 		if status := ask(h); status != http.StatusOK {
 			t.Errorf("the status is %d, want %d", status, http.StatusOK)
 		}
-		if m := locker.Admin().Masters()[0]; m.State != "voting" {
+		if m := admin.Of(locker).Masters()[0]; m.State != "voting" {
 			t.Errorf("a minute after its restart the master is %s: %v", m.State, m.Err)
 		}
 	})

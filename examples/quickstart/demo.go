@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A stage holds the masters of the demonstration, and two clients that lock the same name.
@@ -64,7 +65,7 @@ func demonstrateOn(
 		}
 		defer (*l).Close()
 	}
-	if err := s.a.Admin().Admit(ctx); err != nil {
+	if err := admin.Of(s.a).Admit(ctx); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -88,7 +89,7 @@ func (s *stage) note(text string) {
 func (s *stage) heldOn(ctx context.Context, name string) (on, n int) {
 	i, err := s.a.Inspect(ctx, name)
 	if err != nil {
-		return 0, len(s.a.Admin().Masters())
+		return 0, len(admin.Of(s.a).Masters())
 	}
 	return i.On, i.N
 }
@@ -120,7 +121,7 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	s.note("5 is back, empty")
 	pause(ctx, 1500*time.Millisecond)
-	m := s.a.Admin().Masters()[4]
+	m := admin.Of(s.a).Masters()[4]
 	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State,
 		m.Left.Round(time.Second))
 	on, _ = s.heldOn(ctx, name)

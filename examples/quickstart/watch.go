@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A sight is what one master shows at a moment.
@@ -72,7 +73,7 @@ func (w *watcher) holds(who string, lock *redlock.Lock) {
 }
 
 func (w *watcher) now() frame {
-	states := w.locker.Admin().Masters()
+	states := admin.Of(w.locker).Masters()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := frame{at: time.Since(w.began), masters: append([]sight(nil), w.sights...)}

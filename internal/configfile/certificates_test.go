@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A deployment of one master is opened with the certificates of another authority. As soon as the files are replaced,
@@ -97,7 +98,7 @@ func whenUp(t *testing.T, l *redlock.Locker) {
 func when(t *testing.T, l *redlock.Locker, ok func(error) bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		err := l.Admin().Masters()[0].Err
+		err := admin.Of(l).Masters()[0].Err
 		if ok(err) {
 			return
 		}

@@ -13,7 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -49,7 +50,7 @@ type Config struct {
 }
 
 // New returns a Config without masters.
-func New() *Config { return &Config{Prefix: private.DefaultPrefix} }
+func New() *Config { return &Config{Prefix: scripts.DefaultPrefix} }
 
 // Read reads and checks the file at path. Relative paths in the file are relative to the directory of the file.
 func Read(path string) (*Config, error) {
@@ -151,17 +152,17 @@ func (c *Config) poolOptions() ([]pool.Option, error) {
 // lockerOptions returns the options of a Locker.
 func (c *Config) lockerOptions() []redlock.Option {
 	opts := []redlock.Option{redlock.WithPrefix(c.Prefix)}
-	maxTTL := private.DefaultMaxTTL
+	maxTTL := scripts.DefaultMaxTTL
 	if c.MaxTTL != "" {
 		maxTTL, _ = time.ParseDuration(c.MaxTTL) // checked by Read
 	}
 	if maxTTL == 0 {
 		opts = append(opts, redlock.WithoutRestartGuard())
 	} else {
-		opts = append(opts, redlock.WithMaxTTL(maxTTL), redlock.WithTTL(min(maxTTL, private.DefaultTTL)))
+		opts = append(opts, redlock.WithMaxTTL(maxTTL), redlock.WithTTL(min(maxTTL, client.DefaultTTL)))
 	}
 	if c.shard != [2]int{} {
-		opts = append(opts, private.Option[redlock.Option](private.Settings{Shard: c.shard[0], Shards: c.shard[1]}))
+		opts = append(opts, client.WithShard(c.shard[0], c.shard[1]))
 	}
 	switch {
 	case len(c.Durable) == 0:

@@ -16,7 +16,7 @@ import (
 const module = "github.com/redlock-go/redlock/"
 
 // packages lists the packages that users import.
-var packages = []string{"clock", "pool", "redlock", "redlock/redlockfile", "redlock/redlocktest",
+var packages = []string{"clock", "pool", "redlock", "redlock/admin", "redlock/redlockfile", "redlock/redlocktest",
 	"redlockgocron", "redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis", "redlockvalkey"}
 
 // Each exported function, method, constructor and option must be used in an example that pkg.go.dev shows next to

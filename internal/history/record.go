@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -88,7 +88,7 @@ func (r *Recorder) Call(e Event, f func() (*redlock.Lock, error)) (*redlock.Lock
 		e.Kind, e.Err = KindOf(err), err.Error()
 	} else if lock != nil {
 		e.Token, e.Until = lock.Token(), Until(lock)
-		e.On, _ = private.HeldOn(lock)
+		e.On, _ = client.HeldOn(lock)
 	}
 	if writeErr := r.Put(e); writeErr != nil {
 		panic(writeErr)
@@ -100,7 +100,7 @@ func (r *Recorder) Call(e Event, f func() (*redlock.Lock, error)) (*redlock.Lock
 func (r *Recorder) Look(lock *redlock.Lock, hold string) error {
 	e := Event{Op: Alive, Name: lock.Name(), Hold: hold, Call: Stamp(), Until: Until(lock)}
 	e.Ret = Stamp()
-	e.On, _ = private.HeldOn(lock)
+	e.On, _ = client.HeldOn(lock)
 	if lock.Err() != nil || e.Until <= e.Call {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -61,7 +60,7 @@ func MaxTTL(d time.Duration) Option { return func(o *options) { o.maxTTL = d } }
 
 // New starts n empty masters, which the caller must close. It panics if n is below 1 or the prefix is invalid.
 func New(n int, opts ...Option) *Masters {
-	o := options{prefix: private.DefaultPrefix, maxTTL: private.DefaultMaxTTL}
+	o := options{prefix: scripts.DefaultPrefix, maxTTL: scripts.DefaultMaxTTL}
 	for _, f := range opts {
 		f(&o)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
@@ -137,9 +136,25 @@ func incomplete(ready int, set quorum.Set) error {
 		ready, set.Len(), quorum.Quorum(set.Len()))
 }
 
+// Progress is that of a change of the masters, as the masters report it.
+type Progress struct {
+	// Raised is the number of old masters whose records contain the epoch or a later one, so that they refuse clients
+	// with an earlier configuration. RaisedAll reports whether these masters are a majority.
+	Raised    int
+	RaisedAll bool
+	// Complete reports whether a majority has stored the epoch for long enough: no lease depends on the old masters alone.
+	// Left is the time until Complete becomes true.
+	Complete bool
+	Left     time.Duration
+	// Open is the number of next masters, or of all masters if the epoch is even, whose records say that the configuration
+	// of only these masters is final. OpenAll reports whether Open is a majority.
+	Open    int
+	OpenAll bool
+}
+
 // Look returns the progress of a change. At an odd epoch, it is the change from the old masters to the next masters. At
 // an even epoch, it is the change that has led to the present masters.
-func Look(s Seen) (p private.Change) {
+func Look(s Seen) (p Progress) {
 	c := s.Config
 	target, epoch, list := c.Rule.Old, c.Epoch, c.Masters
 	if c.Rule.Joint() {

@@ -6,9 +6,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/redlock-go/redlock/internal/frame"
+)
+
+// The defaults of a deployment.
+const (
+	DefaultPrefix = "redlock"
+	DefaultMaxTTL = 30 * time.Second
 )
 
 // MaxName and maxPrefix are maximum lengths in bytes.

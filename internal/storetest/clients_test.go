@@ -22,6 +22,7 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // clientEnv names the environment variable with the URLs of the masters. If it is set, the test binary runs as a
@@ -73,7 +74,7 @@ func lockAgain(urls []string, admit bool) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}()
 	if admit {
-		if err := locker.Admin().Admit(ctx); err != nil {
+		if err := admin.Of(locker).Admit(ctx); err != nil {
 			return err
 		}
 		fmt.Println("admitted")

@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 const six = "buckets=6"
@@ -92,8 +94,8 @@ func (c *cluster) tagOf(name string) string {
 
 // bucketOf returns the address of a master of the bucket to which a name belongs.
 func bucketOf(l *redlock.Locker, name string) string {
-	for _, m := range l.Admin().Masters() {
-		if m.Shard == private.Of(l).Shard(name) {
+	for _, m := range admin.Of(l).Masters() {
+		if m.Shard == sharding.Pick(name, len(client.Of(l).Clients)) {
 			return m.Addr
 		}
 	}

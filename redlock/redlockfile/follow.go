@@ -7,22 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // Follow makes locker use the masters of the file whenever they change, until ctx ends. Held locks are kept. See
-// [redlock.Admin.Reconfigure] for the configurations that may follow one another. If a configuration cannot be used,
-// Follow logs the error once, with the logger of locker, reports it in [redlock.Stats] (FileUnusable), and tries again,
-// since the masters may allow it later. It logs
-// each change of the configuration, but not the first configuration. The other fields of the file are not read again.
+// Admin.Reconfigure of package admin for the configurations that may follow one another. If a configuration cannot be
+// used, Follow logs the error once, with the logger of locker, reports it in [redlock.Stats] (FileUnusable), and tries
+// again, since the masters may allow it later. It logs each change of the configuration, but not the first
+// configuration. The other fields of the file are not read again.
 //
 // Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
 // ConfigMap volume, unless the volume is mounted by subPath.
 func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 	var used []redlock.Configuration
-	log, logged := private.Of(locker).Logger(), ""
+	log, logged := client.Of(locker).Logger(), ""
 	for {
 		c, err := configfile.Read(path)
 		if err == nil && used == nil && !slices.ContainsFunc(c.Configurations(), changes) {
@@ -32,13 +33,13 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 			if err = use(ctx, locker, c); err == nil {
 				if used != nil || logged != "" { // the first use is no news, unless an error was logged
 					log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch,
-						"list", strings.Join(private.Of(locker).Lists(), ","))
+						"list", strings.Join(client.Of(locker).Lists(), ","))
 				}
 				used, logged = c.Configurations(), ""
 			}
 		}
 		if ctx.Err() == nil {
-			private.Of(locker).FileUnusable(err != nil)
+			client.Of(locker).FileUnusable.Store(err != nil)
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
@@ -59,5 +60,5 @@ func changes(c redlock.Configuration) bool { return c.Epoch > 0 }
 func use(ctx context.Context, locker *redlock.Locker, c *configfile.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return locker.Admin().Reconfigure(ctx, c.Configurations()...)
+	return admin.Of(locker).Reconfigure(ctx, c.Configurations()...)
 }

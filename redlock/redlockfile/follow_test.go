@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -78,7 +79,7 @@ func TestFollowAConfigMap(t *testing.T) {
 	v.swap([]byte("{"))
 	v.swap(marshal(t, redlock.Configuration{Epoch: 1, Masters: old, Next: next}))
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		c := locker.Admin().Configuration()[0]
+		c := admin.Of(locker).Configuration()[0]
 		if c.Epoch == 1 && len(c.Next) == 3 {
 			break
 		}
@@ -90,7 +91,7 @@ func TestFollowAConfigMap(t *testing.T) {
 		t.Error(err)
 	}
 	// H164: the log names the whole configuration, not only its epoch.
-	want := "epoch=1 list=" + private.Of(locker).Lists()[0] + "\n"
+	want := "epoch=1 list=" + client.Of(locker).Lists()[0] + "\n"
 	cancel()
 	<-ended
 	if err := errors.Join(lock.Unlock(t.Context()), locker.Close()); err != nil {
@@ -168,6 +169,6 @@ func ExampleFollow() {
 	}
 	defer locker.Close() // the error says what could not be released
 	go redlockfile.Follow(ctx, locker, path)
-	fmt.Println(len(locker.Admin().Masters()), "masters")
+	fmt.Println(len(admin.Of(locker).Masters()), "masters")
 	// Output: 3 masters
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
 
@@ -38,7 +39,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = locker.Admin().Admit(ctx)
+	err = admin.Of(locker).Admit(ctx)
 	if err == nil {
 		err = locker.Do(ctx, "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 	}
@@ -113,7 +114,7 @@ func ExampleOpen() {
 		return
 	}
 	defer locker.Close()
-	for _, m := range locker.Admin().Masters() {
+	for _, m := range admin.Of(locker).Masters() {
 		fmt.Println(m.Addr)
 	}
 	// Output:

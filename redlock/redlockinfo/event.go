@@ -38,7 +38,7 @@ type Trace struct {
 //	extended      an extension was decided: Err
 //	repaired      a master that lacked a lock has it again: Master
 //	master        the state of a master has changed: Master, State, Left, Err
-//	reconfigured  a redlock.Admin.Reconfigure has ended: Err; Token is the epoch
+//	reconfigured  a Admin.Reconfigure has ended: Err; Token is the epoch
 //	warning       the configuration is valid, but has a risk: Err
 //
 // Each acquired lock has one later event of the kind released or lost. Events of the kinds acquired, released, lost and

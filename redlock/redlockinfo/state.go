@@ -11,7 +11,7 @@ type Master struct {
 	Shard   int           // number of the shard, from 1; 0 without shards
 	State   string        // "connecting", "down", "quarantine", "voting", "failing" or "blocked"
 	Left    time.Duration // remaining time of a quarantine
-	MaxTTL  time.Duration // max TTL in the admission record; 0 if no record was read; see redlock.Admin.RaiseMaxTTL
+	MaxTTL  time.Duration // max TTL in the admission record; 0 if no record was read; see Admin.RaiseMaxTTL
 	Epoch   int64         // epoch in the admission record; see redlock.Configuration
 	List    string        // hash of the epoch, the shard and the lists of masters in the record; "" if no record was read
 	Pending int           // number of names with a pending release, counted for all Lockers of the pool

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -19,7 +18,7 @@ import (
 // Admit lets real servers vote immediately: new servers that a test has started, for example in containers. urls must
 // name all of them, as redis:// or rediss:// URLs. Until ctx ends, Admit waits for servers that do not answer yet. It
 // admits the servers for the default prefix and the default max TTL of package redlock; for other values use
-// [redlock.Admin.Admit].
+// Admin.Admit of package admin.
 //
 // Admit must only be used for servers on which no client can hold a lock. It may be repeated. The error names each
 // server that was not admitted; the other servers are admitted.
@@ -69,7 +68,7 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 		return err
 	}
 	defer c.Close()
-	enc := scripts.NewEncoder(private.DefaultPrefix, 0)
+	enc := scripts.NewEncoder(scripts.DefaultPrefix, 0)
 	step := func(r scripts.AdmitRequest) (scripts.Admission, error) {
 		call := enc.Admit(r)
 		command, args := call.Args("", true)
@@ -89,7 +88,7 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 	for _, next := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
 		done, err := step(scripts.AdmitRequest{
 			Step: next, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: time.Hour,
-			Record: scripts.Record{Masters: names, MaxTTL: private.DefaultMaxTTL, Quarantine: private.DefaultMaxTTL},
+			Record: scripts.Record{Masters: names, MaxTTL: scripts.DefaultMaxTTL, Quarantine: scripts.DefaultMaxTTL},
 		})
 		if err != nil {
 			return err

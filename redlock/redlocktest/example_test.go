@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -82,7 +82,7 @@ func lockerOver(masters *redlocktest.Masters, opts ...redlock.Option) (locker *r
 	if locker, err = redlock.New(p, opts...); err != nil {
 		panic(err)
 	}
-	private.Of(locker).Settle(context.Background())
+	client.Of(locker).AwaitKnown(context.Background())
 	return locker, func() {
 		_ = locker.Close()
 		_ = p.Close()

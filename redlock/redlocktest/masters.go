@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -18,7 +19,10 @@ import (
 // and the masters follow the clock of the bubble.
 func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *Masters) {
 	t.Helper()
-	prefix, maxTTL := private.Deployment(opts)
+	prefix, maxTTL := scripts.DefaultPrefix, scripts.DefaultMaxTTL
+	if c, err := client.Configure(opts); err == nil { // otherwise New reports err
+		prefix, maxTTL = c.Prefix, c.MaxTTL
+	}
 	masters := New(n, Prefix(prefix), MaxTTL(maxTTL))
 	t.Cleanup(masters.Close)
 	p, err := masters.Pool()

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/admission"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A move is a change of the masters in a run. The first client also acts for the operator: it raises the epoch, and
@@ -155,14 +157,14 @@ func (k *configurer) run() {
 		case now >= m.both[k.c.index]:
 			want = 1
 		}
-		if is := l.Admin().Configuration()[0].Epoch; is < want {
+		if is := admin.Of(l).Configuration()[0].Epoch; is < want {
 			next := is + 1
 			if k.random.IntN(8) == 0 { // the client skips a configuration
 				next = want
 			}
 			k.give(l, next)
 		}
-		if k.c.index == 0 && l.Admin().Configuration()[0].Epoch == 1 && time.Since(w.start) >= m.raise {
+		if k.c.index == 0 && admin.Of(l).Configuration()[0].Epoch == 1 && time.Since(w.start) >= m.raise {
 			k.operate(l)
 		}
 	}
@@ -177,7 +179,7 @@ func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w.mu.Unlock()
 	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
 	defer cancel()
-	err := k.call("Reconfigure", ctx, func() error { return l.Admin().Reconfigure(ctx, w.stateOf(epoch)) })
+	err := k.call("Reconfigure", ctx, func() error { return admin.Of(l).Reconfigure(ctx, w.stateOf(epoch)) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
@@ -208,11 +210,11 @@ func (k *configurer) operate(l *redlock.Locker) {
 		w.mu.Lock()
 		w.aborting = true
 		w.mu.Unlock()
-		step("AbortChange", private.Of(l).AbortChange, &k.aborted)
+		step("AbortChange", clients.Of(l).AbortChange, &k.aborted)
 	} else if !k.raised {
-		step("RaiseEpoch", private.Of(l).RaiseEpoch, &k.raised)
+		step("RaiseEpoch", clients.Of(l).RaiseEpoch, &k.raised)
 	} else if !k.finished {
-		step("FinishChange", private.Of(l).FinishChange, &k.finished)
+		step("FinishChange", clients.Of(l).FinishChange, &k.finished)
 	}
 }
 
@@ -235,9 +237,9 @@ func (w *simulation) complete() {
 		}
 	}
 	err := w.finish(ctx, c)
-	for l := c.now(); err == nil && l.Admin().Configuration()[0].Epoch < 2; {
-		err = l.Admin().Reconfigure(ctx, w.stateOf(l.Admin().Configuration()[0].Epoch+1))
-		if errors.Is(err, private.ErrIncomplete) && ctx.Err() == nil { // the Locker has not read the written records yet
+	for l := c.now(); err == nil && admin.Of(l).Configuration()[0].Epoch < 2; {
+		err = admin.Of(l).Reconfigure(ctx, w.stateOf(admin.Of(l).Configuration()[0].Epoch+1))
+		if errors.Is(err, admission.ErrIncomplete) && ctx.Err() == nil { // the Locker has not read the written records yet
 			w.sleep(500 * time.Millisecond)
 			err = nil
 		}
@@ -256,8 +258,8 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	w.mu.Lock()
 	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
-	epoch := func(l *redlock.Locker) int64 { return l.Admin().Configuration()[0].Epoch }
-	for err = private.Of(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = private.Of(l).AbortChange(ctx) {
+	epoch := func(l *redlock.Locker) int64 { return admin.Of(l).Configuration()[0].Epoch }
+	for err = clients.Of(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = clients.Of(l).AbortChange(ctx) {
 		if errors.Is(err, redlock.ErrInvalid) {
 			return nil // clients may already use the final configuration
 		}
@@ -266,7 +268,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 		}
 		w.sleep(2 * time.Second)
 	}
-	tools, old := private.Of(l), len(w.plan.move.old)
+	tools, old := clients.Of(l), len(w.plan.move.old)
 	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat RaiseEpoch for masters that were down
 		if err := tools.RaiseEpoch(ctx); err == nil {
 			state, _ := tools.Change(ctx)
@@ -294,10 +296,10 @@ func (w *simulation) finish(ctx context.Context, c *client) error {
 	w.mu.Lock()
 	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
-	if err := private.Of(l).RaiseEpoch(ctx); err != nil {
+	if err := clients.Of(l).RaiseEpoch(ctx); err != nil {
 		return err
 	}
-	for err = private.Of(l).FinishChange(ctx); err != nil && ctx.Err() == nil; err = private.Of(l).FinishChange(ctx) {
+	for err = clients.Of(l).FinishChange(ctx); err != nil && ctx.Err() == nil; err = clients.Of(l).FinishChange(ctx) {
 		w.sleep(2 * time.Second)
 	}
 	return err

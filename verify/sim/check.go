@@ -7,10 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
@@ -188,7 +189,7 @@ func (w *simulation) checkRepair() {
 	k := newWorker(c, 0, ctx)
 	admitted := k.random.IntN(10) > 0 && w.plan.kind != setback && w.plan.kind != backups
 	if admitted = admitted && !w.clocksWrong(); admitted { // nothing is held, so no quarantine is needed
-		admitted = c.now().Admin().Admit(ctx) == nil
+		admitted = admin.Of(c.now()).Admit(ctx) == nil
 	}
 	if p.kinds { // until no master knows the name as any kind
 		w.sleep(2 * scripts.FenceKept)
@@ -266,7 +267,7 @@ func (w *simulation) checkAll(name string, lock *redlock.Lock, when string) {
 	}
 	w.mu.Unlock()
 	if on < len(voters) || lock.Err() != nil {
-		known, _ := private.HeldOn(lock)
+		known, _ := clients.HeldOn(lock)
 		w.problem("%s: %s it is on %d of %d masters, want all; the holder knows %d; Err: %v", name, when, on,
 			len(voters), known, lock.Err())
 	}

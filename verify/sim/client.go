@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -93,7 +93,7 @@ func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locke
 		label = "host"
 	}
 	opts := []redlock.Option{
-		private.Option[redlock.Option](private.Settings{Clock: c.watch.clock()}),
+		clients.WithClock(c.watch.clock()),
 		redlock.WithLabel(label), redlock.WithPrefix(string(prefix)),
 		redlock.WithMaxTTL(guard), redlock.WithTTL(guard), redlock.WithTrace(c.trace()),
 	}
@@ -216,9 +216,9 @@ func (k *worker) call(what string, ctx context.Context, f func() error) error {
 
 // spinning returns a retry policy whose pauses come from the seed.
 func (k *worker) spinning() redlock.LockOption {
-	return private.Option[redlock.LockOption](private.Settings{Poll: func(n int) time.Duration {
+	return clients.WithPoll(func(n int) time.Duration {
 		pause := time.Duration(min(n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)
 		due := k.c.w.instant(time.Now().Add(pause), k.slot)
 		return max(0, time.Until(due))
-	}})
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // A holdOf identifies a hold of a name.
@@ -104,9 +105,9 @@ func (k *worker) lookAt(name string) {
 func (w *simulation) behind(c *client) bool {
 	last := int64(0)
 	for _, o := range w.clients {
-		last = max(last, o.now().Admin().Configuration()[0].Epoch)
+		last = max(last, admin.Of(o.now()).Configuration()[0].Epoch)
 	}
-	return c.now().Admin().Configuration()[0].Epoch+1 < last
+	return admin.Of(c.now()).Configuration()[0].Epoch+1 < last
 }
 
 // checkSuccessor reports a value that Inspect returned although a later hold of the same lease had begun before the

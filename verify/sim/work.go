@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/verify/sim/trace"
@@ -87,7 +87,7 @@ func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted 
 	wanted = ttl / 2
 	if k.random.IntN(4) == 0 || p.kind == lapses {
 		wanted = ttl / 10
-		opts = append(opts, private.Option[redlock.LockOption](private.Settings{MinValidity: wanted}))
+		opts = append(opts, clients.WithMinValidity(wanted))
 	}
 	if k.random.IntN(10) == 0 {
 		limit := k.upTo(ttl) + time.Millisecond
@@ -115,9 +115,7 @@ func (k *worker) manner() []redlock.LockOption {
 	case k.chance(p.handoff):
 		return nil
 	}
-	return []redlock.LockOption{private.Option[redlock.LockOption](private.Settings{
-		Handoffs: &private.Handoffs{Most: k.random.IntN(3), Within: k.upTo(p.most)},
-	})}
+	return []redlock.LockOption{clients.WithHandoffs(k.random.IntN(3), k.upTo(p.most))}
 }
 
 // A span is a period of true time in which a client believed that it held a Lock.

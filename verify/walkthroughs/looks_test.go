@@ -8,10 +8,11 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // Steps that inspect the state, and steps that send commands directly to masters.
@@ -57,7 +58,7 @@ func (p *client) word(name string) string {
 	k := p.lock(name)
 	switch {
 	case k != nil && k.Err() == nil:
-		on, n := private.HeldOn(k)
+		on, n := clients.HeldOn(k)
 		return fmt.Sprintf("holds it until %s, on %d of %d, token %s",
 			seconds(p.w.now()+k.Remaining()), on, n, p.w.ballot(k.Token()))
 	case p.waiting[name] > 0:
@@ -81,7 +82,7 @@ func (s *step) show(what string) string {
 		case "queues":
 			return s.queueWords(n)
 		}
-		list := s.client(what).Admin().Masters()
+		list := admin.Of(s.client(what).Locker).Masters()
 		if n > len(list) {
 			return "not used"
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -140,7 +140,7 @@ func (w *scenario) newClient(name string, o options) {
 	var err error
 	p.pool, err = pool.Open(urls, pool.WithDialer(p.dial), transport.WithClock(p.clock()))
 	if err == nil {
-		settings := private.Option[redlock.Option](private.Settings{Clock: p.clock()})
+		settings := clients.WithClock(p.clock())
 		p.Locker, err = redlock.New(p.pool, settings, redlock.WithLabel(name))
 	}
 	if err != nil {

@@ -12,9 +12,10 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // The steps of a walkthrough. doc.go lists them.
@@ -270,7 +271,7 @@ func (p *client) next(verb string, list []int) redlock.Configuration {
 	for _, n := range list {
 		urls = append(urls, p.w.masters.URLs()[n-1])
 	}
-	c := p.Admin().Configuration()[0]
+	c := admin.Of(p.Locker).Configuration()[0]
 	c.Epoch++
 	if verb == "add" {
 		c.Next = urls
@@ -307,14 +308,14 @@ func (s *step) call(p *client, verb, name string) {
 		p.call(o, "extend "+name, "has extended "+name, name, only(k.Extend))
 	case "add", "keep": // masters 4-6
 		p.call(o, "change the masters", "uses the changed masters", "", only(func(ctx context.Context) error {
-			return p.Admin().Reconfigure(ctx, p.next(verb, numbers(name)))
+			return admin.Of(p.Locker).Reconfigure(ctx, p.next(verb, numbers(name)))
 		}))
 	case "finish": // the change
-		p.call(o, "finish the change", "has finished the change", "", only(private.Of(p.Locker).FinishChange))
+		p.call(o, "finish the change", "has finished the change", "", only(clients.Of(p.Locker).FinishChange))
 	case "admit":
-		p.call(o, "admit all masters", "has admitted all masters", "", only(p.Admin().Admit))
+		p.call(o, "admit all masters", "has admitted all masters", "", only(admin.Of(p.Locker).Admit))
 	case "raise": // the epoch
-		p.call(o, "raise the epoch", "has raised the epoch", "", only(private.Of(p.Locker).RaiseEpoch))
+		p.call(o, "raise the epoch", "has raised the epoch", "", only(clients.Of(p.Locker).RaiseEpoch))
 	case "die": // like SIGKILL: nothing that the client does from now on reaches the masters
 		s.mu.Lock()
 		defer s.mu.Unlock()

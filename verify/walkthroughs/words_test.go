@@ -12,7 +12,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -20,7 +19,7 @@ import (
 // The report of a walkthrough has one line for each message and its reply. Masters with the same message and reply
 // are grouped.
 
-const prefix = scripts.Prefix(private.DefaultPrefix)
+const prefix = scripts.Prefix(scripts.DefaultPrefix)
 
 // An entry is one event.
 type entry struct {

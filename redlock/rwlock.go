@@ -2,16 +2,10 @@ package redlock
 
 import (
 	"context"
-	"errors"
 
-	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
-
-// errUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.
-// Nothing was sent.
-var errUpgrade = invalid("this context holds a reader's lock of the name, and a reader cannot become the " +
-	"writer, because it would wait for its own lock; unlock first, or acquire the writer's lock and use Downgrade")
 
 // An RWLock is a name that either any number of readers or one writer can hold. Each reader and each writer has a
 // separate [Lock], with its own validity, extension, repair, loss and release. A reader that dies delays writers for at
@@ -35,54 +29,46 @@ var errUpgrade = invalid("this context holds a reader's lock of the name, and a 
 // The methods accept the options of [Locker.Lock], except [WithMinHold], which they refuse; [WithFair] has no effect.
 // An RWLock is safe for concurrent use.
 type RWLock struct {
-	l    *shard
-	name string
+	client *client.Client
+	name   string
 }
 
 // RLock acquires the lock of a reader. It waits while a writer holds the name, and behind earlier waiters. Otherwise it
 // behaves like [Locker.Lock] and returns the same errors.
 func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.lock(ctx, scripts.Reader, opts, true)
+	return s.request(scripts.Reader, opts, true).lock(ctx)
 }
 
 // TryRLock acquires the lock of a reader in one attempt, as [Locker.TryLock] does: it succeeds only if no writer holds
 // the name and no client waits for it.
 func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.lock(ctx, scripts.Reader, opts, false)
+	return s.request(scripts.Reader, opts, false).lock(ctx)
 }
 
 // DoRead runs f while holding the lock of a reader, as [Locker.Do] does.
 func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context, lock *Lock) error, opts ...LockOption) error {
-	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) {
-		return s.l.take(ctx, s.name, scripts.Reader, opts, true, nil)
-	}, f)
+	return s.request(scripts.Reader, opts, true).do(ctx, f)
 }
 
 // Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns a reader's
 // lock of the name, Lock returns [ErrInvalid], since it would wait for itself. Otherwise it behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.lock(ctx, scripts.Writer, opts, true)
+	return s.request(scripts.Writer, opts, true).lock(ctx)
 }
 
 // TryLock acquires the lock of the writer in one attempt, as [Locker.TryLock] does.
 func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.lock(ctx, scripts.Writer, opts, false)
+	return s.request(scripts.Writer, opts, false).lock(ctx)
 }
 
 // Do runs f while holding the lock of the writer, as [Locker.Do] does.
 func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context, lock *Lock) error, opts ...LockOption) error {
-	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) {
-		return s.l.take(ctx, s.name, scripts.Writer, opts, true, nil)
-	}, f)
+	return s.request(scripts.Writer, opts, true).do(ctx, f)
 }
 
-// lock implements the methods that return a Lock.
-func (s *RWLock) lock(ctx context.Context, role scripts.Role, opts []LockOption, wait bool) (*Lock, error) {
-	if err := s.l.beginWork(ctx, opOf(role, wait), s.name); err != nil {
-		return nil, err
-	}
-	defer s.l.endWork()
-	return s.l.take(ctx, s.name, role, opts, wait, nil)
+// request returns a call for a lock of this role.
+func (s *RWLock) request(role scripts.Role, opts []LockOption, wait bool) *request {
+	return &request{client: s.client, name: s.name, role: role, wait: wait, opts: opts}
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
@@ -97,54 +83,14 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	if k == nil {
 		return nil, errNoLock
 	}
-	l, name := k.l, k.Name()
-	l.work.began.Add(1) // Shutdown does not refuse a call of a held lock
-	defer l.endWork()
-	return l.events.acquiring(ctx, "downgrade", name, func(stats *lease.AcquireStats) (*Lock, error) {
-		if k.hold.Lease().Role() != scripts.Writer {
-			return nil, invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
-		}
-		cfg, err := l.configOf(name, scripts.Reader, opts)
+	c := k.held.Client()
+	c.BeginInner()
+	defer c.End()
+	return returned(acquiring(ctx, c, "downgrade", k.Name(), func(stats *client.Stats) (*client.Lock, error) {
+		s, err := client.Apply(c, opts)
 		if err != nil {
 			return nil, err
 		}
-		if !l.enter() {
-			return nil, errClosed
-		}
-		defer l.leave()
-		id, ballot, err := k.hold.Downgrade()
-		switch {
-		case errors.Is(err, lease.ErrNested):
-			return nil, invalid("downgrade %.80q: %s", name, plain(err))
-		case err != nil:
-			return nil, lockError("downgrade", name, err)
-		}
-		reader := &Lock{}
-		reader.init(l, name, scripts.Reader)
-		g := l.leases.NewImport(name, &reader.keys, id)
-		g.Inherits(ballot)
-		return l.importAs(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, cfg, stats)
-	})
-}
-
-// shared returns a copy of c with the settings for a lock of an RWLock.
-func (c *lockConfig) shared() (*lockConfig, error) {
-	if c.MinHold > 0 {
-		return nil, invalid("minimum hold %v: locks of an RWLock have no minimum hold", c.MinHold)
-	}
-	changed := *c
-	changed.Handoffs, changed.Linger = 0, 0
-	return &changed, nil
-}
-
-// opOf returns the Op of a call that acquires a lock.
-func opOf(role scripts.Role, wait bool) string {
-	op := "lock"
-	if role == scripts.Reader {
-		op = "rlock"
-	}
-	if !wait {
-		op = "try " + op
-	}
-	return op
+		return k.held.Downgrade(ctx, s, stats)
+	}))
 }

@@ -1,4 +1,4 @@
-package redlock
+package client
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 
 // A placed is a master of a shard, and its state after its record was read.
 type placed struct {
-	operator
+	*Client
 	i  int
 	st *admission.State
 }
 
-// Replaces gives the masters records of this Locker's layout in place of records of old, a *Locker of the same prefix
+// Replaces gives the masters records of the layout of s in place of records of old, a Set of the same prefix
 // with the previous layout: another number of shards, or of buckets of a cluster. First, all masters of both layouts
 // get a record of no shard, with which they vote for no client. Clients with the old layout then acquire no lock, and
-// extend none. Only when all masters have shown this record, those of this Locker get a record of its layout. So their
+// extend none. Only when all masters have shown this record, those of s get a record of its layout. So their
 // quarantine begins when the last lock with the old layout has been acquired, even if a client with the new layout has
 // written a record before.
 //
 // If a master of either layout cannot be read, or if its record is of neither layout, Replaces writes nothing and
 // returns an error. After any other error, for example that of ctx, masters may vote for no client: call Replaces
 // again. If all masters have their records already, Replaces does nothing.
-func (t tools) Replaces(ctx context.Context, old any) error {
-	before, after, err := t.layouts(ctx, old.(*Locker))
+func (s *Set) Replaces(ctx context.Context, old *Set) error {
+	before, after, err := s.layouts(ctx, old)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -54,35 +54,35 @@ func (t tools) Replaces(ctx context.Context, old any) error {
 		return nil
 	}
 	//mutant:layout-closed-first drop
-	if after, err = t.close(ctx, old.(*Locker), slices.Concat(before, after)); err != nil {
+	if after, err = s.closeLayout(ctx, old, slices.Concat(before, after)); err != nil {
 		return err
 	}
 	for _, p := range after {
-		if err := p.replace(ctx, p.cfg.layout); err != nil {
+		if err := p.replace(ctx, p.cfg.Layout); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// layouts reads the records of all masters of old and of t.
-func (t tools) layouts(ctx context.Context, old *Locker) (before, after []placed, err error) {
+// layouts reads the records of all masters of old and of s.
+func (s *Set) layouts(ctx context.Context, old *Set) (before, after []placed, err error) {
 	if before, err = records(ctx, old); err == nil {
-		after, err = records(ctx, t.Locker)
+		after, err = records(ctx, s)
 	}
 	return before, after, err
 }
 
-// close gives these masters of both layouts a record of no shard, and reads all records again. It returns the masters
-// of t.
-func (t tools) close(ctx context.Context, old *Locker, list []placed) ([]placed, error) {
-	closed := scripts.Retired(t.shards[0].cfg.layout.Of)
+// closeLayout gives these masters of both layouts a record of no shard, and reads all records again. It returns the
+// masters of s.
+func (s *Set) closeLayout(ctx context.Context, old *Set, list []placed) ([]placed, error) {
+	closed := scripts.Retired(s.Clients[0].cfg.Layout.Of)
 	for _, p := range list {
 		if err := p.replace(ctx, closed); err != nil {
 			return nil, err
 		}
 	}
-	before, after, err := t.layouts(ctx, old)
+	before, after, err := s.layouts(ctx, old)
 	for _, p := range slices.Concat(before, after) {
 		if err == nil && p.st.Record.Shard != closed { // the master has lost its record
 			err = &transport.Error{Addr: p.pool.Addr(p.i), Op: "admit", Err: errChanging}
@@ -92,15 +92,15 @@ func (t tools) close(ctx context.Context, old *Locker, list []placed) ([]placed,
 }
 
 // records reads the records of all masters of l. It returns an error if a master cannot be read.
-func records(ctx context.Context, l *Locker) (list []placed, err error) {
-	for _, s := range l.shards {
-		err := operator{s}.withRecords(ctx, "admit", func(view *admission.View) error {
+func records(ctx context.Context, l *Set) (list []placed, err error) {
+	for _, c := range l.Clients {
+		err := c.withRecords(ctx, "admit", func(view *admission.View) error {
 			for _, i := range view.Config.Order {
 				st := &view.Masters[i]
 				if st.Phase == admission.Down || st.Phase == admission.Connecting && st.Err != nil {
 					return fmt.Errorf("every master must be up: %w", st.Err)
 				}
-				list = append(list, placed{operator{s}, i, st})
+				list = append(list, placed{c, i, st})
 			}
 			return nil
 		})

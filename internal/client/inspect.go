@@ -1,4 +1,4 @@
-package redlock
+package client
 
 import (
 	"cmp"
@@ -21,20 +21,22 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// inspect implements [Locker.Inspect] for one shard. If the name is a semaphore, it then inspects the slots.
-func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
-	if err := l.checkName(name); err != nil {
+// Inspect implements Inspect of package redlock. If the name is a semaphore, it then inspects the slots.
+func (c *Client) Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
+	if err := c.CheckName(name); err != nil {
 		return redlockinfo.Inspection{}, err
 	}
-	i, size, err := l.inspectOne(ctx, name)
+	i, size, err := c.inspectOne(ctx, name)
 	if size == 0 || err != nil {
 		return i, err
 	}
 	i.Slots = make([]redlockinfo.Inspection, size)
-	err = joinErrors(concurrently(size, func(n int) (err error) {
-		i.Slots[n], _, err = l.inspectOne(ctx, scripts.Slot{Number: n + 1, Of: size}.Name(name))
+	for _, failed := range Concurrently(size, func(n int) (err error) {
+		i.Slots[n], _, err = c.inspectOne(ctx, scripts.Slot{Number: n + 1, Of: size}.Name(name))
 		return err
-	})...)
+	}) {
+		err = cmp.Or(err, failed)
+	}
 	for _, slot := range i.Slots {
 		i.Free = i.Free && slot.Free
 		if slot.WaiterCount > i.WaiterCount { // each waiter is in the queues of all slots
@@ -45,17 +47,17 @@ func (l operator) inspect(ctx context.Context, name string) (redlockinfo.Inspect
 }
 
 // inspectOne inspects a name, or a slot. If the name is a semaphore, it returns the size.
-func (l operator) inspectOne(ctx context.Context, name string) (i redlockinfo.Inspection, size int, err error) {
-	err = l.askAll(ctx, "inspect", name, func(r *round.Round, hs holdings) error {
+func (c *Client) inspectOne(ctx context.Context, name string) (i redlockinfo.Inspection, size int, err error) {
+	err = c.askAll(ctx, "inspect", name, func(r *round.Round, hs holdings) error {
 		i = hs.inspection(r.View)
 		if i.ID == "" && i.ReaderCount == 0 {
 			size = hs.semaphore()
 		}
-		if g := l.queue.Holder(name); g != nil && g.ID == i.ID {
+		if g := c.queue.Holder(name); g != nil && g.ID == i.ID {
 			i.Idle = g.Idle()
 		}
 		if i.N = r.View.Config.N(); i.ID != "" {
-			i.Left -= l.cfg.clock.Now().Sub(r.Start) + lease.Drift(i.Left)
+			i.Left -= c.cfg.Clock.Now().Sub(r.Start) + lease.Drift(i.Left)
 		}
 		return nil
 	})
@@ -261,28 +263,28 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 
 // askAll inspects name on all masters, waits for those that can be reached, and calls f with their answers. It fails if
 // fewer than a quorum answered. name may be that of a slot.
-func (l operator) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
-	if !l.enter() {
-		return errClosed
+func (c *Client) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
+	if !c.enter() {
+		return lease.ErrClosed
 	}
-	defer l.leave()
-	view, _ := l.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
-	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
+	defer c.leave()
+	view, _ := c.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
+	r, keys := c.sender.New(view, op, nil), scripts.Prefix(c.cfg.Prefix).Keys(name)
 	hs := make(holdings)
-	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })
+	cause := c.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })
 	if count := r.Tally(); !count.Rule.Won(count.Of(quorum.Granted)) {
-		return failed(op, name, r.Failure(ErrNoQuorum, cause))
+		return failed(op, name, r.Failure(round.ErrNoQuorum, cause))
 	}
 	return f(r, hs)
 }
 
 // toAll sends a call to all masters and calls f with each answer. If ctx ends or Close is called first, it returns the
 // reason.
-func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.Call, f func(answer)) (cause error) {
+func (c *Client) toAll(ctx context.Context, view *admission.View, call *frame.Call, f func(answer)) (cause error) {
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
 		// A server that has taken the place of the one in the View may have other data.
-		if err := l.pool.Send(i, call, transport.Stamp{Session: view.Masters[i].Session}, came); err != nil {
+		if err := c.pool.Send(i, call, transport.Stamp{Session: view.Masters[i].Session}, came); err != nil {
 			came <- answer{i, nil, err}
 		}
 	}
@@ -292,8 +294,8 @@ func (l operator) toAll(ctx context.Context, view *admission.View, call *frame.C
 			f(a)
 		case <-ctx.Done():
 			return contextError(ctx)
-		case <-l.closing:
-			return errClosed
+		case <-c.closing:
+			return lease.ErrClosed
 		}
 	}
 	return nil
@@ -336,14 +338,14 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 	return list
 }
 
-// requestRelease implements [Admin.RequestRelease].
-func (l operator) requestRelease(ctx context.Context, name string) (heard int, err error) {
-	names, err := l.namesOf(ctx, name)
+// RequestRelease implements RequestRelease of package admin.
+func (c *Client) RequestRelease(ctx context.Context, name string) (heard int, err error) {
+	names, err := c.namesOf(ctx, name)
 	if err != nil {
 		return 0, err
 	}
 	for _, one := range names {
-		n, err := l.requestReleaseOf(ctx, one)
+		n, err := c.requestReleaseOf(ctx, one)
 		if heard += n; err != nil {
 			return heard, err
 		}
@@ -352,11 +354,11 @@ func (l operator) requestRelease(ctx context.Context, name string) (heard int, e
 }
 
 // namesOf returns the names of the slots if name is a semaphore, and otherwise name.
-func (l operator) namesOf(ctx context.Context, name string) ([]string, error) {
-	if err := l.checkName(name); err != nil {
+func (c *Client) namesOf(ctx context.Context, name string) ([]string, error) {
+	if err := c.CheckName(name); err != nil {
 		return nil, err
 	}
-	_, size, err := l.inspectOne(ctx, name)
+	_, size, err := c.inspectOne(ctx, name)
 	if size == 0 {
 		return []string{name}, err
 	}
@@ -367,9 +369,9 @@ func (l operator) namesOf(ctx context.Context, name string) ([]string, error) {
 	return names, err
 }
 
-// requestReleaseOf implements requestRelease for a name or a slot.
-func (l operator) requestReleaseOf(ctx context.Context, name string) (heard int, err error) {
-	err = l.askAll(ctx, "request release", name, func(r *round.Round, hs holdings) error {
+// requestReleaseOf implements RequestRelease for a name or a slot.
+func (c *Client) requestReleaseOf(ctx context.Context, name string) (heard int, err error) {
+	err = c.askAll(ctx, "request release", name, func(r *round.Round, hs holdings) error {
 		holders := hs.inspection(r.View)
 		ids := []string{holders.ID}
 		for _, reader := range holders.Readers {
@@ -378,14 +380,14 @@ func (l operator) requestReleaseOf(ctx context.Context, name string) (heard int,
 		for _, one := range holders.Partial {
 			ids = append(ids, one.ID)
 		}
-		prefix := scripts.Prefix(l.cfg.prefix)
+		prefix := scripts.Prefix(c.cfg.Prefix)
 		keys := prefix.Keys(name)
 		for _, id := range ids {
 			if owner, _ := scripts.LeaseLabel(id); owner == "" {
 				continue // no holder, or a foreign key
 			}
 			received := 0
-			err := l.toAll(ctx, r.View, prefix.Notify(&keys, id, true), func(a answer) {
+			err := c.toAll(ctx, r.View, prefix.Notify(&keys, id, true), func(a answer) {
 				if n, _ := a.value.(int64); n > 0 {
 					received = 1
 				}
@@ -399,12 +401,12 @@ func (l operator) requestReleaseOf(ctx context.Context, name string) (heard int,
 	return heard, err
 }
 
-// forceRelease implements [Admin.ForceRelease].
-func (l operator) forceRelease(ctx context.Context, name, id string) (released int, err error) {
+// ForceRelease implements ForceRelease of package admin.
+func (c *Client) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
 	if owner, _ := scripts.LeaseLabel(id); owner == "" {
-		return 0, invalid("invalid lease ID %.80q", id)
+		return 0, Invalid("invalid lease ID %.80q", id)
 	}
-	i, err := l.inspect(ctx, name)
+	i, err := c.Inspect(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -415,41 +417,41 @@ func (l operator) forceRelease(ctx context.Context, name, id string) (released i
 			break
 		}
 	}
-	return l.forceReleaseOf(ctx, name, id)
+	return c.forceReleaseOf(ctx, name, id)
 }
 
-// forceReleaseOf implements forceRelease for a name or a slot.
-func (l operator) forceReleaseOf(ctx context.Context, name, id string) (released int, err error) {
+// forceReleaseOf implements ForceRelease for a name or a slot.
+func (c *Client) forceReleaseOf(ctx context.Context, name, id string) (released int, err error) {
 	const op = "force release"
-	err = l.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {
+	err = c.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {
 		view, rule := seen.View, seen.View.Config.Rule
 		fences := make([]int64, 0, len(hs))
 		for _, h := range hs {
 			fences = append(fences, h.Fence)
 		}
 		floor := ballot.Floor(fences, view.Config.N(), view.Config.N()-len(hs))
-		above, _, err := l.ballots.Propose(l.cfg.clock.Now(), name, floor, 0)
+		above, _, err := c.ballots.Propose(c.cfg.Clock.Now(), name, floor, 0)
 		if err != nil {
 			return failed(op, name, err)
 		}
 		role, _ := scripts.ShareOf(id)
-		keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
+		keys := scripts.Prefix(c.cfg.Prefix).KeysOf(name, role)
 		call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
-		r := l.sender.New(view, op, nil)
+		r := c.sender.New(view, op, nil)
 		gone := false // whether a majority no longer has the lease
-		cause := l.toAll(ctx, view, call, func(a answer) {
+		cause := c.toAll(ctx, view, call, func(a answer) {
 			r.Reply(a.master, a.value, a.err)
 			t, before := r.Tally(), gone
 			released = t.Of(quorum.Granted).Len()
 			gone = rule.Won(t.Of(quorum.Granted) | t.Of(quorum.Missing))
 			if gone && !before { // an earlier message would make the holder extend the lease elsewhere
-				l.leases.Post(rule.All(), scripts.Prefix(l.cfg.prefix).NotifyForced(&keys, id, l.cfg.label))
+				c.leases.Post(rule.All(), scripts.Prefix(c.cfg.Prefix).NotifyForced(&keys, id, c.cfg.Label))
 			}
 		})
 		if gone {
 			return nil
 		}
-		return failed(op, name, r.Failure(ErrNoQuorum, cause))
+		return failed(op, name, r.Failure(round.ErrNoQuorum, cause))
 	})
 	return released, err
 }

@@ -1,4 +1,4 @@
-package redlock
+package client
 
 import (
 	"errors"
@@ -17,21 +17,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
-
-// WithLogger sets the logger for operational messages; the default is [slog.Default] at the time of [New]. At level
-// Warn the Locker logs risks of the configuration, masters that grant no locks, and lost locks. If no lock can be
-// acquired for a second, it logs a warning with the reason of each master, and repeats it after pauses of two seconds,
-// four, and so on up to a minute. It logs one warning for a lock that has been held for ten minutes ([WithHoldWarning])
-// without [WithMaxHold], except by [Locker.Lead]. It logs one warning for a call that has waited for a second, with a
-// context that never ends, for a lock of its own Locker. It logs one warning a second about all releases that were not
-// confirmed. At level Info it logs that a master grants locks again, that locks can be acquired again, that a lock has
-// reached its max hold, and once that there is only one master. A master that is back within a second is not logged.
-//
-// The message of a record is constant, and its attributes are data: label ([WithLabel]), master, state, reason, lock,
-// token, and times in seconds (left, held, for). The attribute hint contains advice. No record contains a password.
-// Records pass through the event queue of the Locker (see [redlockinfo.Trace]) with their original times: a handler
-// that blocks or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
-func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
 // The times between warnings that no lock can be acquired, and between checks whether locks can be acquired again.
 const (
@@ -224,9 +209,9 @@ func (j *journal) back(i int) (unnoticed bool) {
 // unconfirmed logs, a second later, that the release of k was not confirmed. One record tells of all such releases in
 // this second, since an outage concerns all of them: it names the first, and has their number as count.
 func (j *journal) unconfirmed(k *Lock, err error) {
-	reason := plain(err)
-	if e := (*LockError)(nil); errors.As(err, &e) && len(e.failure.Masters) > 0 {
-		reason = e.failure.Reasons()
+	reason := Plain(err)
+	if e := (*Error)(nil); errors.As(err, &e) && len(e.Failure.Masters) > 0 {
+		reason = e.Failure.Reasons()
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

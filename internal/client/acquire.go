@@ -1,0 +1,205 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/sharding"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/waitqueue"
+)
+
+// A Request is a call for the lock of one name.
+type Request struct {
+	Name     string
+	Role     scripts.Role
+	Wait     bool // whether the call waits for another holder
+	Settings *Settings
+	Stats    *Stats // records the rounds of the call, unless nil
+
+	called clock.Instant // when the call began
+}
+
+// Stats describes the rounds of a call.
+type Stats = lease.AcquireStats
+
+// Acquire acquires a lock: see Lock and TryLock of package redlock.
+func (c *Client) Acquire(ctx context.Context, r Request) (*Lock, error) {
+	r.called = cmp.Or(r.Settings.called, c.cfg.Clock.Now()) // a caller that is paused later keeps its place in the queues
+	if err := c.accepts(&r); err != nil {
+		return nil, err
+	}
+	if !c.enter() {
+		return nil, lease.ErrClosed
+	}
+	defer c.leave()
+	own, err := c.owned(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	caller := ctx
+	ctx, cancel := c.limited(caller, r.Settings)
+	defer cancel()
+	for {
+		k, err := c.grant(ctx, &r, own)
+		if err == nil {
+			return k, nil
+		}
+		if err = c.refusal(r.Name, err); own != nil || !r.queues() || !c.again(ctx, err) {
+			return nil, c.waited(caller, ctx, err)
+		}
+	}
+}
+
+// accepts checks a request, and completes its settings.
+func (c *Client) accepts(r *Request) (err error) {
+	if !r.Settings.slot {
+		err = c.CheckName(r.Name)
+	}
+	if err == nil && r.Role != scripts.Plain {
+		r.Settings, err = r.Settings.shared()
+	}
+	return err
+}
+
+// CheckName returns an error if this client cannot lock name.
+func (c *Client) CheckName(name string) error {
+	if err := scripts.CheckName(name); err != nil {
+		return Invalid("%w", err)
+	}
+	if g := c.cfg.Layout; g.Of > 0 && sharding.Pick(name, g.Of) != g.Number {
+		return Invalid("%.80q belongs to shard %d of %d, but this Locker has only shard %d",
+			name, sharding.Pick(name, g.Of), g.Of, g.Number)
+	}
+	return nil
+}
+
+// queues reports whether the request waits in the queues of this client and of the masters.
+func (r *Request) queues() bool { return r.Wait && !r.Settings.bounded() }
+
+// A lockAndCall is a Lock and the waiting call for it, in one allocation.
+type lockAndCall struct {
+	Lock
+	waitqueue.Call
+}
+
+// grant gets a lock for the request, or re-enters own, the lock that the context owns.
+func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock, error) {
+	both, s, err := &lockAndCall{}, r.Settings, error(nil)
+	k := &both.Lock
+	k.init(c, r.Name, r.Role)
+	switch {
+	case own != nil:
+		err = c.repeat(ctx, "re-enter", r, func() error {
+			return own.Reenter(ctx, &k.hold, &s.Terms, c.patience(r.Wait))
+		})
+	case r.queues():
+		both.Call = waitqueue.Call{
+			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.hold, Priority: s.Priority,
+			Fair: s.Fair || s.MinHold > 0, Called: r.called, Poll: s.Poll, Stats: r.Stats,
+		}
+		err = c.queue.Lock(ctx, &both.Call)
+	default:
+		err = c.repeat(ctx, "lock", r, func() error { return c.try(ctx, r, k) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, c.stillGood(k, s)
+}
+
+// owned returns the lock of the name that ctx owns, for a re-entry, or nil if ctx owns none. It fails if ctx has ended,
+// or if a call with ctx must not lock the name. It sends nothing.
+func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
+	own, has := lease.InnermostOf(ctx, c.leases, r.Name), r.Role
+	if own != nil {
+		has = own.Lease().Role()
+		if ended := own.Err(); ended != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ended)) {
+			return nil, lockError("lock", r.Name, fromEnded(ended, ctx))
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, failed("lock", r.Name, &round.Failure{Cause: contextError(ctx)})
+	case r.Wait && lease.LockOutOfOrder(ctx, c.leases, r.Name):
+		return nil, lockError("lock", r.Name, ErrOrder)
+	case (has == scripts.Plain) != (r.Role == scripts.Plain):
+		return nil, lockError("lock", r.Name, round.ErrKind)
+	case has == scripts.Reader && r.Role == scripts.Writer:
+		return nil, lockError("lock", r.Name, ErrUpgrade)
+	//mutant:reentry-on-request = false
+	case own != nil && !r.Settings.Reentry:
+		return nil, lockError("lock", r.Name, ErrReentry)
+	}
+	return own, nil
+}
+
+// ErrUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.
+// Nothing was sent.
+var ErrUpgrade = Invalid("this context holds a reader's lock of the name, and a reader cannot become the " +
+	"writer, because it would wait for its own lock; unlock first, or acquire the writer's lock and use Downgrade")
+
+// fromEnded returns the error of a call whose context is that of a lock of the requested name, which has ended because
+// of reason. The error also matches the error of ctx if ctx has ended.
+func fromEnded(reason error, ctx context.Context) error {
+	text := "redlock: the context is that of a lock of this name, which has ended (" + Plain(reason) +
+		"): to lock the name again, pass a context that is not derived from the context of that lock"
+	if ended := ctx.Err(); ended != nil {
+		return fault.New(text, reason, ended)
+	}
+	return fault.New(text, reason)
+}
+
+// again reports whether a waiting call tries again after err: it does if it had won the lock, but the lock ended before
+// the call returned. again pauses before it returns true.
+func (c *Client) again(ctx context.Context, err error) bool {
+	var e *Error
+	if !errors.As(err, &e) || e.Failure.Cause != nil || errors.Is(err, lease.ErrMaxHold) ||
+		!errors.Is(err, lease.ErrLost) && !errors.Is(err, round.ErrTooSlow) {
+		return false
+	}
+	_ = c.Rest(ctx, shortestPause) // ignore the error: the next try fails with it
+	return true
+}
+
+// refusal returns the error of a call that did not get the lock. If this Locker itself holds the name, the error
+// describes that lock.
+func (c *Client) refusal(name string, err error) error {
+	err = failed("lock", name, err)
+	var e *Error
+	held := errors.As(err, &e) && errors.Is(e.Failure.Decision, round.ErrHeld)
+	if g := c.queue.Holder(name); g != nil && held {
+		i := g.Info()
+		e.here, e.Left, e.Failure.Holder, e.Failure.Token = true, max(0, i.Left), g.ID, i.Token
+		_, e.Holder = scripts.LeaseLabel(g.ID)
+	}
+	return err
+}
+
+// stillGood returns nil if k has the required validity now, since the call may have been paused after the grant.
+// Otherwise it releases k.
+func (c *Client) stillGood(k *Lock, s *Settings) error {
+	//mutant:recheck = true
+	if k.hold.HasLeft(s.Least) {
+		return nil
+	}
+	closed := errors.Is(k.Err(), lease.ErrClosed)
+	k.Drop()
+	if closed {
+		return lease.ErrClosed
+	}
+	return lockError("lock", k.Name(), round.ErrTooSlow)
+}
+
+// begin makes k the first lock of g, which a quorum has granted.
+func (c *Client) begin(g *lease.Lease, k *Lock, s *Settings) error {
+	if g.Role() == scripts.Plain {
+		c.queue.RecordHold(g)
+	}
+	return k.hold.Start(g, &s.Terms)
+}

@@ -1,0 +1,360 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/reconfig"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// Reconfigure implements Reconfigure of package admin.
+func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
+	defer func() {
+		c.events.post(redlockinfo.Event{Kind: "reconfigured", Token: s.Epoch, Err: err})
+	}()
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if c.cfg.MaxTTL == 0 && s.Epoch > 0 {
+		return errUnguarded
+	}
+	return c.withRecords(ctx, "change", func(*admission.View) error { // an idle client may have seen only old records
+		select {
+		case c.changing <- struct{}{}:
+			defer func() { <-c.changing }()
+		case <-ctx.Done():
+			return c.stopped("change", contextError(ctx))
+		case <-c.closing:
+			return lease.ErrClosed
+		}
+		if s.lists(c.Configuration()) {
+			return nil
+		}
+		err := reconfig.MayFollow(c.seen(c.voters.View(), nil), s.Epoch)
+		if err != nil { // return before join adds the masters of s to the pool
+			return refused(err)
+		}
+		want, err := s.join(c.pool)
+		if err != nil {
+			return err
+		}
+		defer leave(c.pool, want)
+		return c.changeTo(ctx, want)
+	})
+}
+
+// changeTo performs the steps that reconfig.Next returns, until the Locker uses want.
+func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
+	for {
+		moved := c.voters.Changed()
+		view := c.voters.View()
+		step, err := reconfig.Next(c.seen(view, want), want)
+		if err != nil {
+			return refused(err)
+		}
+		var again <-chan time.Time
+		switch {
+		case step == reconfig.Stay:
+			if view.Config.Tracked != view.Config.Rule { // an earlier change was begun and abandoned
+				c.voters.SetConfig(want)
+			}
+			return nil
+		case step == reconfig.Adopt:
+			c.adopt(want)
+			return nil
+		case step == reconfig.Carry:
+			again = time.After(20 * time.Millisecond) // poll, since extensions of leases send no notification
+		case view.Config.Tracked != want.Rule: // SetConfig closes moved, unless the Locker is closed
+			c.voters.SetConfig(view.Config.Following(want))
+		}
+		select {
+		case <-moved:
+		case <-again:
+		case <-ctx.Done():
+			if step == reconfig.Prepare {
+				return c.notVoting("change", view, want, contextError(ctx))
+			}
+			return c.stopped("change", contextError(ctx))
+		case <-c.closing:
+			return lease.ErrClosed
+		}
+	}
+}
+
+// adopt makes the Locker use want. If want has two sets, adopt schedules an early extension, at a random time, of each
+// lease that uses only one of the sets.
+func (c *Client) adopt(want *quorum.Config) {
+	c.voters.SetConfig(want)
+	if !want.Rule.Joint() {
+		return
+	}
+	for _, g := range c.leases.All() {
+		if g.Extends() && g.Config() != want {
+			g.ExtendSoon(time.Duration(jitter.Int64N(int64(c.cfg.Defaults.TTL / 4))))
+		}
+	}
+}
+
+// seen returns the input for package reconfig. want is the configuration to change to, or nil.
+func (c *Client) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
+	s := reconfig.Seen{Config: view.Config, Masters: view.Masters, Carried: true}
+	if want == nil {
+		return s
+	}
+	for _, g := range c.leases.All() {
+		if by := g.Config(); g.Extends() && by.Rule != view.Config.Rule && !want.Within(by) {
+			s.Carried = false
+		}
+	}
+	return s
+}
+
+// refused returns an error of package reconfig as an error for callers: an ErrInvalid, unless it is
+// admission.ErrIncomplete.
+func refused(err error) error {
+	if errors.Is(err, admission.ErrIncomplete) {
+		return err
+	}
+	return Invalid("%w", err)
+}
+
+// writeChange writes the records that step, a function of package reconfig, requires.
+func (c *Client) writeChange(ctx context.Context, step func(reconfig.Seen) ([]reconfig.Writing, error)) error {
+	return c.withRecords(ctx, "change", func(view *admission.View) error {
+		list, err := step(c.seen(view, nil))
+		if err != nil {
+			return refused(err)
+		}
+		for _, w := range list {
+			if err := c.writeNumbers(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// levelMaxTTL gives the next masters that vote the longest max TTL of the old masters, and the quarantine for it: a
+// client may use that TTL, and must not be refused by the masters to which it changes.
+func (c *Client) levelMaxTTL(ctx context.Context) error {
+	return c.withRecords(ctx, "change", func(view *admission.View) error {
+		rule, longest := view.Config.Rule, time.Duration(0)
+		for i := range rule.Old.All() {
+			longest = max(longest, view.Masters[i].Record.MaxTTL)
+		}
+		added := quorum.Rule{Old: rule.Next &^ rule.Old & view.Voting}
+		if added.Old == 0 {
+			return nil
+		}
+		return c.write(ctx, "change", scripts.AdmitMaxTTL, added, true,
+			func(st *admission.State, r *scripts.Record) (bool, error) {
+				r.MaxTTL, r.Quarantine = max(r.MaxTTL, longest), max(r.Quarantine, longest)
+				return st.Record.MaxTTL >= longest, disagrees(st)
+			})
+	})
+}
+
+// writeNumbers writes the lists and the numbers of w into the records.
+func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
+	return c.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
+		func(st *admission.State, r *scripts.Record) (bool, error) {
+			//mutant:abort-quarantine = false
+			if w.Voting && !st.Admitted {
+				return false, errors.New("not voting")
+			}
+			if w.Has(st) {
+				return true, nil
+			}
+			if !w.May(st) {
+				return false, errors.New("the admission record belongs to another change of the masters")
+			}
+			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch
+			r.Final = max(st.Record.Final, w.Record.Final)
+			return false, nil
+		})
+}
+
+// Change reads the records of all masters that can be reached, and returns the progress of a change of the masters: the
+// change away from the old masters of this client's configuration or, if its epoch is even, the change that led to its
+// masters. Change returns the error of ctx, or ErrClosed.
+func (s *Set) Change(ctx context.Context) (p reconfig.Progress, err error) {
+	c := s.Clients[0]
+	err = c.withRecords(ctx, "change", func(view *admission.View) error {
+		p = reconfig.Look(c.seen(view, nil))
+		return nil
+	})
+	return p, s.public(err)
+}
+
+// RaiseEpoch writes the epoch of this client's configuration into the records of all masters that can be reached. Once
+// a majority of the old masters has the epoch, clients with an earlier configuration acquire no locks on them, and the
+// locks of these clients end with their validity. So RaiseEpoch must be called only when every client uses the joint
+// configuration. Clients read each changed record again. Next masters with a shorter max TTL than the old masters, such
+// as those that were admitted with the default, get the longest max TTL of the old ones. With an even epoch RaiseEpoch
+// ends a change: from then on clients that still use the joint configuration are refused.
+//
+// RaiseEpoch fails if the epoch is even, and no majority of records says that the set is final. It returns
+// round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not reach a majority of
+// each set. Other errors are the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written before
+// a failure stay, and RaiseEpoch may be repeated.
+func (s *Set) RaiseEpoch(ctx context.Context) error {
+	err := s.Clients[0].writeChange(ctx, reconfig.Raise)
+	if err == nil {
+		err = s.Clients[0].levelMaxTTL(ctx)
+	}
+	return s.public(err)
+}
+
+// FinishChange makes the next masters of this client's configuration final, once the change is complete: see Change. If
+// the records of the old masters do not show that the change is complete, FinishChange writes nothing and returns an
+// error with the remaining time. It does not wait, and does not check whether clients use the joint configuration.
+// Clients with the joint configuration continue to work.
+//
+// FinishChange returns ErrInvalid if the epoch is even, and otherwise the errors of RaiseEpoch.
+func (s *Set) FinishChange(ctx context.Context) error {
+	return s.public(s.Clients[0].writeChange(ctx, reconfig.Finish))
+}
+
+// AbortChange abandons a change of the masters. It makes the old masters of this client's configuration final again, at
+// the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. AbortChange undoes RaiseEpoch as long as
+// FinishChange has not made the next masters final. Because AbortChange first prevents the next masters from becoming
+// final, it also needs votes of a majority of the next masters. Clients with the joint configuration adopt the new one
+// by themselves and keep their locks. The next change begins at the epoch that follows.
+//
+// AbortChange returns ErrInvalid if the epoch is even, or if the next masters are already final. If too few records can
+// be written, it writes none and returns round.ErrNoQuorum with the reason of each master. Other errors are the error
+// of ctx, and ErrClosed. AbortChange may be repeated.
+func (s *Set) AbortChange(ctx context.Context) error {
+	return s.public(s.Clients[0].writeChange(ctx, reconfig.Abort))
+}
+
+// A Configuration lists masters. Package redlock describes it.
+type Configuration struct {
+	Epoch         int64
+	Masters, Next []string
+}
+
+// Check validates the epoch, and whether the lists are those that the epoch requires.
+func (s *Configuration) Check() error {
+	joint := s.Epoch%2 == 1
+	switch {
+	case s.Epoch < 0 || s.Epoch > scripts.MaxBallot:
+		return Invalid("epoch %d: must be from 0 to 2^53-1", s.Epoch)
+	case len(s.Masters) == 0:
+		return Invalid("the configuration of epoch %d has no masters", s.Epoch)
+	case joint && len(s.Next) == 0:
+		return Invalid("epoch %d is odd, so it needs next masters", s.Epoch)
+	case !joint && len(s.Next) > 0:
+		return Invalid("epoch %d is even, so it must not have next masters", s.Epoch)
+	}
+	return nil
+}
+
+// lists reports whether s only lists the masters of now, without an epoch, and now has a single set.
+func (s *Configuration) lists(now Configuration) bool {
+	names := slices.Clone(s.Masters)
+	for i, name := range names {
+		if m := transport.URL(name); m.Err() == nil {
+			names[i] = m.Name
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(now.Masters)
+	return s.Epoch == 0 && len(now.Next) == 0 && slices.Equal(names, now.Masters)
+}
+
+// join returns the configuration s with the numbers of its masters, and takes a reference to each of them, so that no
+// other user of the pool can retire them. The caller drops the references with leave when a monitor uses the
+// configuration. Masters that are not in the pool are added. If one of the masters is invalid, join adds none.
+func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	var all []transport.Master
+	var names [2][]string
+	for k, texts := range [][]string{s.Masters, s.Next} {
+		for i, text := range texts {
+			m := transport.URL(text)
+			if _, known := p.Find(text); known {
+				m.Name = text
+			} else if m.Err() != nil {
+				return nil, m.Err()
+			}
+			if j := slices.Index(names[k], m.Name); j >= 0 {
+				return nil, Invalid("masters %d and %d of a set are the same, %q: one server would have two votes", j, i, m.Name)
+			}
+			names[k] = append(names[k], m.Name)
+			if !slices.ContainsFunc(all, func(o transport.Master) bool { return o.Name == m.Name }) {
+				all = append(all, m)
+			}
+		}
+	}
+	order, err := p.Use(all...)
+	if err != nil {
+		return nil, err
+	}
+	c := &quorum.Config{Epoch: s.Epoch, Slots: p.N(), Masters: scripts.List(names[0]), Order: order}
+	if len(names[1]) > 0 {
+		c.Next = scripts.List(names[1])
+	}
+	for k, i := range order {
+		if slices.Contains(names[0], all[k].Name) {
+			c.Rule.Old |= quorum.One(i)
+		}
+		if slices.Contains(names[1], all[k].Name) {
+			c.Rule.Next |= quorum.One(i)
+		}
+		c.Slowest = max(c.Slowest, p.Timeout(i))
+	}
+	c.Tracked = c.Rule
+	return c, nil
+}
+
+// leave drops the references that join has taken. The pool keeps masters that no monitor uses, for the next attempt.
+func leave(p *transport.Transport, c *quorum.Config) {
+	for _, i := range c.Order {
+		p.Release(i, false)
+	}
+}
+
+// firstConfig returns the initial configuration of a client.
+func firstConfig(p *transport.Transport, cfg *Config) (*quorum.Config, error) {
+	set := &Configuration{}
+	if len(cfg.Initial) > 0 && len(cfg.Initial[0].Masters) > 0 {
+		set = &cfg.Initial[0]
+	} else {
+		for i := range p.N() {
+			if k, ok := p.Find(p.Addr(i)); ok && k == i { // not retired
+				set.Masters = append(set.Masters, p.Addr(i))
+			}
+		}
+	}
+	if set.Epoch > 0 && cfg.MaxTTL == 0 {
+		return nil, errUnguarded
+	}
+	return set.join(p)
+}
+
+// Configuration returns the configuration in use.
+func (c *Client) Configuration() Configuration {
+	now := c.voters.View().Config
+	s := Configuration{Epoch: now.Epoch}
+	for _, i := range now.Order {
+		if now.Rule.Old.Has(i) {
+			s.Masters = append(s.Masters, c.pool.Addr(i))
+		}
+		if now.Rule.Next.Has(i) {
+			s.Next = append(s.Next, c.pool.Addr(i))
+		}
+	}
+	return s
+}

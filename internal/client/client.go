@@ -1,0 +1,248 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlock-go/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/internal/dispatch"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/monitor"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/waitqueue"
+)
+
+// A Client acquires locks on one set of masters. A Locker has one or, if it is sharded, several. All methods are safe
+// for concurrent use.
+type Client struct {
+	pool     *transport.Transport
+	cfg      Config
+	warnings []warning
+
+	ballots *ballot.Ballots
+	voters  *monitor.Monitor
+	sender  *round.Sender
+	leases  *lease.Manager
+	queue   *waitqueue.Queue
+	events  *events
+	journal *journal
+
+	connectBy time.Time // until this time, calls that do not queue wait for masters that are still connecting
+
+	outage        outage
+	warnedGuarded bool // whether warnGuarded has warned; only onView uses it
+
+	probing  chan struct{} // cap 1: one probe at a time
+	rechecks atomic.Bool   // whether a call of recheck is scheduled
+	changing chan struct{} // cap 1: one change of the masters at a time
+	work     *work         // shared by the clients of a Set
+	lifecycle
+}
+
+// A lifecycle tracks the calls under way in one client, for Close.
+type lifecycle struct {
+	calls    atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has sent all releases
+	answered atomic.Int64  // number of messages that have been answered
+	closing  chan struct{} // closed when Close begins: waiting calls give up
+	idle     func()        // is called when calls reaches 0; Close waits for that
+	closed   chan struct{} // closed when all goroutines of the client have ended
+}
+
+// newClient returns a client of the masters of t. The caller must call its start method.
+func newClient(t *transport.Transport, cfg Config) (*Client, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = t.Clock()
+	}
+	switch n := t.Unguarded(); {
+	case n > 0 && n < t.N():
+		return nil, Invalid("guard=off is in the URLs of %d of %d masters: give it to all of them or to none", n, t.N())
+	case n > 0:
+		cfg.MaxTTL, cfg.Unguarded = 0, true
+	}
+	if cfg.Unguarded && cfg.Layout.Of > 0 {
+		return nil, Invalid("shards exclude WithoutRestartGuard and guard=off: the admission records keep clients with " +
+			"different numbers of shards apart")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	first, err := firstConfig(t, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer leave(t, first)
+	for _, i := range first.Order {
+		if t.FailsOver(i) && (cfg.MaxTTL == 0 || cfg.remembers(t.Addr(i))) {
+			return nil, Invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
+				"leave out WithoutRestartGuard, and WithDurableMasters for it", t.Addr(i))
+		}
+	}
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		pool: t, cfg: cfg, ballots: ballot.New(first.Rule), changing: make(chan struct{}, 1),
+		probing:   make(chan struct{}, 1),
+		connectBy: time.Now().Add(first.Slowest),
+		lifecycle: lifecycle{closing: make(chan struct{}), closed: make(chan struct{})},
+	}
+	c.cfg.Clock = c.ballots.Counting(cfg.Clock)
+	c.introduce(first)
+	c.build(first, id.String())
+	return c, nil
+}
+
+// start starts the monitor of the masters. After Close, when the monitor has stopped and all calls, leases and events
+// have ended, c.closed is closed.
+func (c *Client) start() {
+	idle := make(chan struct{})
+	c.calls.Store(1)
+	c.idle = sync.OnceFunc(func() { close(idle) })
+	c.noteQuorum()
+	c.journal.watch()
+	go func() {
+		defer close(c.closed)
+		c.voters.Run()
+		<-idle
+		<-c.leases.Stopped()
+		<-c.events.Idle()
+	}()
+}
+
+// build makes the components of c and connects them. id identifies the Locker on the masters.
+func (c *Client) build(first *quorum.Config, id string) {
+	prefix := scripts.Prefix(c.cfg.Prefix)
+	c.events = &events{
+		Queue: dispatch.New(c.cfg.Log.Handler(), slog.String("label", c.cfg.Label)),
+		trace: c.cfg.Trace, clock: c.cfg.Clock, addr: c.pool.Addr, public: c.cfg.Public,
+	}
+	c.journal = &journal{Queue: c.events.Queue, shortage: c.shortage, addr: c.pool.Addr, lossy: map[int]string{},
+		away: map[int]*time.Timer{}}
+	c.voters = monitor.New(monitor.Settings{
+		Pool: c.pool, Clock: c.cfg.Clock, Clocks: c.ballots.Clocks, Prefix: prefix, MaxTTL: c.cfg.MaxTTL,
+		Durable: c.cfg.remembers, Observer: c.cfg.Observer, OnView: c.onView, Closed: lease.ErrClosed,
+		Shard: c.cfg.Layout, Shards: c.cfg.shards, OnRefused: func(i int) { c.sender.Health.Doubt(i) },
+	}, first)
+	c.journal.view = c.voters.View
+	c.sender = &round.Sender{
+		Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.voters.Doubt, Quarantine: c.quarantineLeft,
+		Health: round.NewHealth(c.healthChanged),
+	}
+	if c.cfg.Trace.Event != nil {
+		c.sender.OnVote = c.events.vote
+	}
+	c.leases = lease.NewManager(lease.Env{
+		Sender: c.sender, Clock: c.cfg.Clock, Ballots: c.ballots, View: c.voters.View, Prefix: prefix,
+		Owner: id, Label: c.cfg.Label, Closing: c.closing, Events: c.events,
+		Enter: func() { c.calls.Add(1) }, Leave: c.messageAnswered,
+	})
+	c.queue = waitqueue.New(waitqueue.Env{
+		Manager: c.leases, Ready: c.voters.Ready, Changed: c.voters.Changed,
+		Subscribe: func() waitqueue.Subscription { return c.pool.Subscribe(prefix.Inbox(id), &listener{c.queue, prefix}) },
+		Starved:   c.journal.starved, OwnHold: c.events.ownHold,
+	})
+	c.leases.Waiters = c.queue
+}
+
+// A listener passes messages of the Locker's inbox to the queue.
+type listener struct {
+	*waitqueue.Queue // implements Resubscribed
+	prefix           scripts.Prefix
+}
+
+// Message implements feed.Listener.
+func (l *listener) Message(master int, _, payload string) {
+	if h, ok := l.prefix.ParseWakeUp(payload); ok {
+		l.WakeUp(master, h)
+	}
+}
+
+// enter begins a call and reports whether the Locker is open. The caller must call leave only if enter returns true.
+func (l *lifecycle) enter() bool {
+	l.calls.Add(1)
+	select {
+	case <-l.closing:
+		l.leave()
+		return false
+	default:
+		return true
+	}
+}
+
+func (l *lifecycle) leave() {
+	if l.calls.Add(-1) == 0 {
+		l.idle()
+	}
+}
+
+// messageAnswered ends a message.
+func (l *lifecycle) messageAnswered() {
+	l.answered.Add(1)
+	l.leave()
+}
+
+// Begin begins a call that acquires locks, for which a shutdown of the Set waits. If the shutdown has begun before, and
+// ctx owns no lock of the Set, Begin returns ErrClosed. Otherwise the caller must call [Client.End].
+func (c *Client) Begin(ctx context.Context) error {
+	c.work.began.Add(1)
+	if c.work.stops.Load() && !lease.Owns(ctx, c.leases) {
+		c.work.began.Add(-1)
+		return lease.ErrClosed
+	}
+	return nil
+}
+
+// BeginInner begins a call on behalf of a held lock, which a shutdown does not refuse.
+func (c *Client) BeginInner() { c.work.began.Add(1) }
+
+// End ends a call that has begun.
+func (c *Client) End() { c.work.ended.Add(1) }
+
+// Rest waits for d. If ctx ends or Close is called first, it returns the reason.
+func (l *lifecycle) Rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	case <-l.closing:
+		return lease.ErrClosed
+	}
+}
+
+// close ends the client: see Close of package redlock.
+func (c *Client) close() error {
+	c.journal.close()
+	close(c.closing)
+	c.leases.EndAll()
+	c.queue.Close()
+	c.voters.Close()
+	c.pool.SetClientName(c, nil)
+	c.leave()
+	// The pool answers each message within a timeout, unless it waits in a queue while earlier ones are answered.
+	patience := closeTimeouts * c.voters.View().Config.Slowest
+	for {
+		before := c.answered.Load()
+		select {
+		case <-c.closed:
+			return nil
+		case <-time.After(patience):
+		}
+		if c.answered.Load() == before {
+			return fmt.Errorf("redlock: Close gave up after %v: a call or a callback has not returned", patience)
+		}
+	}
+}
+
+// closeTimeouts is the number of timeouts of the pool after which Close gives up if no master has answered meanwhile.
+const closeTimeouts = 2

@@ -1,0 +1,299 @@
+package client
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/monitor"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/sharding"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// Bounds and defaults of the settings.
+const (
+	MinTTL = 10 * time.Millisecond // a smaller TTL would be used up by the drift and a single round trip
+	MaxTTL = 24 * time.Hour        // also the limit of the max TTL
+
+	DefaultTTL         = 10 * time.Second
+	DefaultHandoffs    = 32
+	defaultHandoffTime = 100 * time.Millisecond
+	defaultHoldWarning = 10 * time.Minute
+
+	// A call that does not wait for a holder waits this many timeouts of the transport for the limit of concurrent
+	// attempts. With fewer timeouts, callers that fail and immediately try again would use the processor time of callers
+	// that acquire locks.
+	turnTimeouts = 10
+)
+
+// Upper bounds of the limits of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the
+// clock. The documentation of internal/lease shows the cost; the masters would accept more hand-offs.
+const (
+	mostHandoffs    = 1000
+	mostHandoffTime = time.Minute
+)
+
+// A Config holds the settings of a client. The fields are set by options of package redlock, which describes them.
+type Config struct {
+	Defaults  Settings // of all calls
+	Prefix    string
+	MaxTTL    time.Duration // 0: the restart guard is off
+	Unguarded bool          // whether an option has turned the restart guard off
+	Clock     *clock.Clock  // nil: the clock of the transport
+	Trace     *redlockinfo.Trace
+	Log       *slog.Logger
+	Label     string
+	Durable   func(addr string) bool // reports whether a master is declared durable; nil if none is
+	Named     []string               // the names of durable masters, if there is a list
+	Observer  bool                   // whether the client writes no admission records
+	Initial   []Configuration        // initial configurations, indexed by shard; empty: the masters of the transport
+	Layout    scripts.Shard          // the shard of the client, and the number of shards
+	Transport []transport.Option     // for the masters that redlock.Open connects to
+	Public    func(error) error      // returns an *Error in the form that users see
+
+	shards *monitor.Shards // shared by the clients of a Set
+}
+
+// Settings are those of one call.
+type Settings struct {
+	lease.Terms
+	MinValidity time.Duration                 // 0: half of the TTL
+	Poll        func(retry int) time.Duration // pause before a retry (from 1) of a call that receives no wake-ups
+	WaitLimit   time.Duration                 // 0: none
+	QuorumWait  time.Duration                 // 0: no limit
+	Tries       int                           // 0: no limit
+	Fair        bool
+	Priority    int
+	Reentry     bool // whether a context that owns the name re-enters its lock
+
+	once   bool          // whether a call that does not wait makes only one attempt
+	slot   bool          // whether the name is that of a slot, which the call for the semaphore has checked
+	called clock.Instant // start of the call; zero: now
+}
+
+// An Option sets fields of a [Config].
+type Option interface{ applyTo(*Config) }
+
+// A CallOption sets fields of the [Settings] of one call, or of the defaults of all calls.
+type CallOption interface {
+	Option
+	applyToCall(*Settings)
+}
+
+// OptionFunc is an [Option].
+type OptionFunc func(*Config)
+
+func (f OptionFunc) applyTo(c *Config) { f(c) }
+
+// CallOptionFunc is a [CallOption].
+type CallOptionFunc func(*Settings)
+
+func (f CallOptionFunc) applyTo(c *Config)       { f(&c.Defaults) }
+func (f CallOptionFunc) applyToCall(s *Settings) { f(s) }
+
+// Configure applies the options to the defaults.
+func Configure[O Option](opts []O) (*Config, error) {
+	c := defaults()
+	for _, o := range opts {
+		if Option(o) == nil {
+			return nil, Invalid("an option is nil")
+		}
+		o.applyTo(&c)
+	}
+	return &c, nil
+}
+
+// Apply returns the defaults of c to which opts are applied. Without opts it returns the defaults themselves, so
+// callers must not modify the result.
+func Apply[O CallOption](c *Client, opts []O) (*Settings, error) {
+	if len(opts) == 0 {
+		return &c.cfg.Defaults, nil // checked by New
+	}
+	changed := c.cfg.Defaults
+	for _, o := range opts {
+		if CallOption(o) == nil {
+			return nil, Invalid("an option is nil")
+		}
+		o.applyToCall(&changed)
+	}
+	return &changed, changed.check(&c.cfg)
+}
+
+// remembers reports whether the master at addr is declared durable.
+func (c *Config) remembers(addr string) bool { return c.Durable != nil && c.Durable(addr) }
+
+// labelOfProcess returns the default label of a process: the host name, truncated if necessary, and the process id.
+func labelOfProcess(host string, pid int) string {
+	suffix := fmt.Sprintf("/%d", pid)
+	host = host[:min(len(host), scripts.MaxLabel-len(suffix))]
+	if host == "" || scripts.CheckLabel(host) != nil {
+		host = "unknown"
+	}
+	return host + suffix
+}
+
+func defaults() Config {
+	host, _ := os.Hostname()
+	return Config{
+		Defaults: Settings{Poll: defaultPause, Terms: lease.Terms{
+			TTL: DefaultTTL, Extend: true, Handoffs: DefaultHandoffs, HandoffTime: defaultHandoffTime,
+			HoldWarning: defaultHoldWarning,
+		}},
+		Prefix: scripts.DefaultPrefix,
+		MaxTTL: scripts.DefaultMaxTTL,
+		Trace:  &redlockinfo.Trace{},
+		Log:    slog.Default(),
+		Label:  labelOfProcess(host, os.Getpid()),
+	}
+}
+
+// WithClock replaces the clock of the transport.
+func WithClock(k *clock.Clock) Option { return OptionFunc(func(c *Config) { c.Clock = k }) }
+
+// AsObserver makes a client that writes no admission records.
+func AsObserver() Option { return OptionFunc(func(c *Config) { c.Observer = true }) }
+
+// WithShard makes a client of the shard with this number, from 1, out of a number of shards.
+func WithShard(number, of int) Option {
+	return OptionFunc(func(c *Config) { c.Layout = scripts.Shard{Number: number, Of: of} })
+}
+
+// WithMinValidity sets the validity that must be left after an acquire. The default is half of the TTL.
+func WithMinValidity(d time.Duration) CallOption {
+	return CallOptionFunc(func(s *Settings) { s.MinValidity = d })
+}
+
+// WithHandoffs bounds the local hand-offs of one lease: at most n, all within the time d.
+func WithHandoffs(n int, d time.Duration) CallOption {
+	return CallOptionFunc(func(s *Settings) { s.Handoffs, s.HandoffTime = int32(n), d })
+}
+
+// WithPoll makes a call poll with these pauses before each retry (from 1), instead of waiting in the queues.
+func WithPoll(pause func(retry int) time.Duration) CallOption {
+	return CallOptionFunc(func(s *Settings) { s.Poll, s.Tries = pause, math.MaxInt })
+}
+
+// check validates the settings of a client.
+func (c *Config) check() error {
+	for _, err := range []error{scripts.CheckPrefix(c.Prefix), scripts.CheckLabel(c.Label)} {
+		if err != nil {
+			return Invalid("%w", err)
+		}
+	}
+	if c.Log == nil {
+		return Invalid("WithLogger(nil): to log nothing, use slog.New(slog.DiscardHandler)")
+	}
+	if slices.Contains(c.Named, "") {
+		return Invalid("the name of a durable master is empty: give names, or WithAllMastersDurable, or neither")
+	}
+	if c.Layout != (scripts.Shard{}) {
+		if err := sharding.Check(c.Layout); err != nil {
+			return Invalid("%w", err)
+		}
+	}
+	if !c.Unguarded && (c.MaxTTL < MinTTL || c.MaxTTL > MaxTTL) {
+		return Invalid("max TTL %v: must be from %v to %v; WithoutRestartGuard turns the guard off", c.MaxTTL, MinTTL, MaxTTL)
+	}
+	return c.Defaults.check(c)
+}
+
+// check validates the settings of one call, and sets the settings that depend on others.
+func (s *Settings) check(cfg *Config) error {
+	s.Least = cmp.Or(s.MinValidity, s.TTL/2)
+	drift, longest := lease.Drift(s.TTL), cmp.Or(cfg.MaxTTL, MaxTTL)
+	switch {
+	case cfg.MaxTTL > 0 && s.TTL > cfg.MaxTTL:
+		text := fmt.Sprintf("TTL %v is above the max TTL %v: a held lock is extended in the background, so it needs no long "+
+			"TTL: leave WithTTL out", s.TTL, cfg.MaxTTL)
+		if s.TTL <= MaxTTL {
+			text += fmt.Sprintf("; only if the name must stay locked for %v after its holder has died, raise the max TTL of "+
+				"the masters (redlock max-ttl --set %v URL...), then WithMaxTTL of all clients", s.TTL, s.TTL)
+		}
+		return Invalid("%s", text)
+	case s.TTL < MinTTL || s.TTL > MaxTTL:
+		return Invalid("TTL %v: must be from %v to %v", s.TTL, MinTTL, longest)
+	case s.Least < 0 || s.Least > s.TTL-drift:
+		return Invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
+			s.Least, s.TTL, s.TTL-drift, drift)
+	case s.MinHold < 0:
+		return Invalid("minimum hold %v is negative; 0 means none", s.MinHold)
+	case s.MinHold > longest || s.MinHold+lease.Drift(s.MinHold) > longest: // checked first, since the sum may overflow
+		return Invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
+			"the max TTL, or %v without the guard", s.MinHold, lease.Drift(s.MinHold), longest, MaxTTL)
+	case s.Linger < 0:
+		return Invalid("linger %v is negative; 0 releases the lock at its Unlock", s.Linger)
+	case s.MaxHold < 0:
+		return Invalid("maximum hold %v is negative; 0 means no limit", s.MaxHold)
+	case s.WaitLimit < 0:
+		return Invalid("a wait limit must be positive; without WithWaitLimit the context limits the wait, and TryLock " +
+			"does not wait for a holder")
+	case s.QuorumWait < 0:
+		return Invalid("quorum wait %v is negative; 0 means no limit", s.QuorumWait)
+	case s.Tries < 0:
+		return Invalid("%d tries: must be at least 0; 0 means until the context ends", s.Tries)
+	case s.Handoffs < 0 || s.Handoffs > mostHandoffs || s.HandoffTime < 0 || s.HandoffTime > mostHandoffTime:
+		return Invalid("%d local hand-offs within %v: the limits are %d and %v; 0 turns them off",
+			s.Handoffs, s.HandoffTime, mostHandoffs, mostHandoffTime)
+	case s.Fair && s.bounded():
+		return Invalid("a fair call waits in the queues until its context ends: " +
+			"WithFair and WithPriority exclude WithTries")
+	case s.Priority < -1000 || s.Priority > 1000:
+		return Invalid("priority %d: must be from -1000 to 1000", s.Priority)
+	}
+	if s.Fair {
+		s.Handoffs = 0
+	}
+	if s.MinHold > 0 {
+		s.Linger = 0
+	}
+	return nil
+}
+
+// bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.
+func (s *Settings) bounded() bool { return s.Tries > 0 }
+
+// A warning is a sentence about settings that are valid but risky, and the level at which it is logged.
+type warning struct {
+	level slog.Level
+	text  string
+}
+
+// configWarnings returns warnings about the settings with these masters. One master is a choice, so it is only noted.
+func configWarnings(c *Config, first *quorum.Config, p *transport.Transport) (warnings []warning) {
+	log := func(level slog.Level, format string, args ...any) {
+		warnings = append(warnings, warning{level, fmt.Sprintf("redlock: "+format, args...)})
+	}
+	add := func(format string, args ...any) { log(slog.LevelWarn, format, args...) }
+	for _, set := range first.Rule.Sets() { // while the masters are changed, there are two sets
+		switch n := set.Len(); {
+		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
+			add("one master with failover: after each failover no lock can be acquired until the max TTL has passed")
+		case n == 1:
+			wait := ""
+			if addr := p.Addr(first.Order[0]); c.MaxTTL > 0 && !c.remembers(addr) {
+				wait = fmt.Sprintf("; after a restart it grants no locks for %v, unless WithDurableMasters names it, which needs "+
+					"appendonly yes, appendfsync always and no-appendfsync-on-rewrite no", max(c.MaxTTL, admission.Shortest))
+			}
+			log(slog.LevelInfo, "one master: locks are as safe as that one server%s", wait)
+		case n%2 == 0:
+			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
+		}
+	}
+	if c.MaxTTL == 0 && len(first.Order) > 1 {
+		add("the restart guard is off: a master that restarts empty can grant a held lock again")
+	}
+	for _, text := range p.Warnings() {
+		warnings = append(warnings, warning{slog.LevelWarn, text})
+	}
+	return warnings
+}

@@ -1,0 +1,137 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+const (
+	// probeAge is the maximum age of a granted lock that counts as evidence that a master grants locks.
+	probeAge = 30 * time.Second
+	// probeBound limits the time of a probe.
+	probeBound = 2 * time.Second
+	// probeTTL is the TTL of a probe.
+	probeTTL = time.Second
+	// readyPause is the pause between two probes of WaitReady.
+	readyPause = time.Second
+	// recheckPause is the pause between two probes while a master is failing.
+	recheckPause = 5 * time.Second
+)
+
+// Healthy implements Healthy of package redlock.
+func (c *Client) Healthy(ctx context.Context) error {
+	if !c.enter() {
+		return lease.ErrClosed
+	}
+	defer c.leave()
+	if f := c.unhealthy(ctx); f != nil {
+		return failed("health check of", c.cfg.Prefix, f)
+	}
+	return nil
+}
+
+// WaitReady implements WaitReady of package redlock.
+func (c *Client) WaitReady(ctx context.Context) error {
+	if !c.enter() {
+		return lease.ErrClosed
+	}
+	defer c.leave()
+	for {
+		view, err := c.voters.Await(ctx, func(v *admission.View) bool { return v.Config.Rule.Won(v.Voting) })
+		if err != nil {
+			return failed("wait for a quorum of", c.cfg.Prefix, c.sender.NoQuorum(view, "vote", err))
+		}
+		_, _ = c.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: a quorum votes already
+		f := c.unhealthy(ctx)
+		if f == nil {
+			return nil
+		}
+		if ended := c.Rest(ctx, readyPause); ended != nil {
+			return failed("wait for a quorum of", c.cfg.Prefix, f.Ended(ended))
+		}
+	}
+}
+
+// unhealthy returns why no majority of the masters can grant a lock, or nil if one can.
+func (c *Client) unhealthy(ctx context.Context) *round.Failure {
+	view := c.voters.View()
+	if view.Config.Rule.Won(view.Voting) && c.sender.Health.Unknown(view.Voting, probeAge) != 0 {
+		c.probe(ctx)
+		view = c.voters.View()
+	}
+	if view.Config.Rule.Won(c.sender.Able(view)) {
+		return nil
+	}
+	f := c.sender.NoQuorum(view, "vote", nil)
+	if ctx.Err() != nil {
+		f.Cause = contextError(ctx)
+	}
+	return f
+}
+
+// probe locks and releases a probe name of this Locker on all masters, unless another goroutine has just done so. The
+// votes show which masters grant locks. They are not traced.
+func (c *Client) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probeBound)
+	defer cancel()
+	select {
+	case c.probing <- struct{}{}:
+		defer func() { <-c.probing }()
+	case <-ctx.Done():
+		return
+	}
+	view := c.voters.View()
+	if c.sender.Health.Unknown(view.Voting, probeAge) == 0 {
+		return
+	}
+	name := "redlock-probe:" + c.leases.Owner
+	keys := scripts.Prefix(c.cfg.Prefix).Keys(name)
+	silent := round.Sender{Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.voters.Doubt, Health: c.sender.Health}
+	r := silent.New(view, "probe", nil)
+	first, last, err := c.ballots.Propose(r.Start, name, 0, 0)
+	if err != nil {
+		return
+	}
+	ttl := min(probeTTL, cmp.Or(c.cfg.MaxTTL, MaxTTL))
+	r.LeaseID = scripts.LeaseID(c.leases.Owner, uint64(first), c.cfg.Label)
+	acquire := view.Encoder.Acquire(&keys, r.LeaseID, c.ballots.Term(r.Start, ttl), first, last, 1, nil)
+	sent := r.SendAll(acquire, ttl, round.NeedsVote)
+	r.RecordSkipped()
+	r.Complete(ctx)
+	c.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
+}
+
+// healthChanged logs and traces that master i has started or stopped failing, and schedules a probe while any master is
+// failing.
+func (c *Client) healthChanged(i int) {
+	m := c.masterInfo(i, &c.voters.View().Masters[i]) // in range, since the number of masters never shrinks
+	c.journal.health(&m)
+	c.events.master(&m)
+	c.noteQuorum()
+	c.journal.watch()
+	c.recheckLater()
+}
+
+// recheckLater schedules a probe if a master is failing, and again after each probe. So even a client that acquires no
+// locks learns that the master has recovered.
+func (c *Client) recheckLater() {
+	if c.sender.Health.Failing() != 0 && c.rechecks.CompareAndSwap(false, true) {
+		time.AfterFunc(recheckPause, c.recheck)
+	}
+}
+
+func (c *Client) recheck() {
+	if !c.enter() {
+		return
+	}
+	defer c.leave()
+	c.probe(context.Background())
+	c.rechecks.Store(false)
+	c.recheckLater()
+}

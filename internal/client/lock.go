@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A Lock is one acquisition of a name. Package redlock describes it and its methods.
+type Lock struct {
+	c    *Client
+	hold lease.Hold
+	keys scripts.Keys
+}
+
+// init prepares k for its hold: the lock of name on the masters of c.
+func (k *Lock) init(c *Client, name string, role scripts.Role) {
+	k.c, k.keys = c, scripts.Prefix(c.cfg.Prefix).KeysOf(name, role)
+}
+
+// Is sets the public form of k, which [LockIn] returns. It is called before a context of k is made.
+func (k *Lock) Is(public any) { k.hold.Lock = public }
+
+// LockIn returns the public form of the lock that owns ctx: the innermost one or, if a name is given, the innermost one
+// of that name. It returns nil if there is none.
+func LockIn(ctx context.Context, name ...string) any {
+	h := lease.Innermost(ctx)
+	if len(name) > 0 {
+		h = lease.InnermostOf(ctx, nil, name[0])
+	}
+	if h == nil {
+		return nil
+	}
+	return h.Lock
+}
+
+// Ended reports whether ctx owns the name by a lock of c that has ended.
+func (c *Client) Ended(ctx context.Context, name string) bool {
+	own := lease.InnermostOf(ctx, c.leases, name)
+	return own != nil && own.Err() != nil
+}
+
+// HeldOn returns the number of masters that are connected and known to have the lock k, a *redlock.Lock, and the number
+// of all masters. The two are usually equal, but not just after Lock, when some masters have not answered yet.
+func HeldOn(k interface {
+	Context(parent context.Context) context.Context
+}) (on, n int) {
+	i := lease.Innermost(k.Context(context.Background())).Lease().Info()
+	return i.On, i.Expects
+}
+
+// Client returns the client that acquired k.
+func (k *Lock) Client() *Client { return k.c }
+
+// Name returns the name of the lock. For a slot of a semaphore, it is the name of the semaphore.
+func (k *Lock) Name() string {
+	name, _ := scripts.CutSlot(k.hold.Lease().Name)
+	return name
+}
+
+// Slot returns the number of the slot, from 1, if k is a slot of a semaphore, and otherwise 0.
+func (k *Lock) Slot() int {
+	_, slot := scripts.CutSlot(k.hold.Lease().Name)
+	return slot.Number
+}
+
+// The methods of [lease.Hold].
+
+func (k *Lock) Token() int64                              { return k.hold.Token() }
+func (k *Lock) Remaining() time.Duration                  { return k.hold.Remaining() }
+func (k *Lock) Done() <-chan struct{}                     { return k.hold.Done() }
+func (k *Lock) Err() error                                { return k.hold.Err() }
+func (k *Lock) Lasted() time.Duration                     { return k.hold.Lasted() }
+func (k *Lock) Requested() <-chan struct{}                { return k.hold.Requested() }
+func (k *Lock) Context(p context.Context) context.Context { return k.hold.Context(p) }
+
+// Extend implements Extend of package redlock.
+func (k *Lock) Extend(ctx context.Context) error {
+	if !k.c.enter() {
+		return lease.ErrClosed
+	}
+	defer k.c.leave()
+	return failed("extend", k.Name(), k.hold.Extend(ctx))
+}
+
+// Unlock implements Unlock of package redlock.
+func (k *Lock) Unlock(ctx context.Context) error {
+	k.c.calls.Add(1) // unlike enter, also after Close has begun; Close waits for this call
+	defer k.c.leave()
+	return failed("unlock", k.Name(), k.hold.Unlock(ctx))
+}
+
+// Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold and does not wait for the
+// masters.
+func (k *Lock) Drop() {
+	k.hold.Forgo()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = k.hold.Unlock(ended)
+}
+
+// Finish releases k after a function has run under it, by unlock. It returns nil, or the reason if k was lost or closed
+// earlier. If the function has unlocked or exported k, Finish does nothing. A release that no quorum confirmed in time
+// is not an error: Finish logs it, and the pool delivers it in the background.
+func (k *Lock) Finish(ctx context.Context, unlock func(context.Context) error) error {
+	if err := k.Err(); errors.Is(err, lease.ErrReleased) || errors.Is(err, lease.ErrExported) {
+		return nil
+	}
+	err := unlock(ctx)
+	var e *Error
+	switch cause := k.Err(); {
+	case !errors.Is(cause, lease.ErrReleased):
+		return lockError("do", k.Name(), cause)
+	case errors.As(err, &e) && errors.Is(e.Failure.Decision, lease.ErrLost): // the masters had lost the lock
+		lost := *e
+		lost.Op = "do"
+		return &lost
+	case err != nil:
+		k.c.journal.unconfirmed(k, err)
+	}
+	return nil
+}
+
+// SetValue implements SetValue of package redlock.
+func (k *Lock) SetValue(ctx context.Context, value string) error {
+	if k.keys.Role() != scripts.Plain {
+		return Invalid("%s of %.80q: locks of an RWLock have no value", OpSetValue, k.Name())
+	}
+	if _, err := scripts.NewValue(0, value); err != nil {
+		return Invalid("%s of %.80q: %w", OpSetValue, k.Name(), err)
+	}
+	return failed(OpSetValue, k.Name(), k.hold.SetValue(ctx, value))
+}
+
+// OpSetValue is the operation of SetValue in errors and events.
+const OpSetValue = "set value"

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/diagnose"
+	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// Masters returns the state of each master of all clients. It sends nothing.
+func (s *Set) Masters() (list []redlockinfo.Master) {
+	for _, c := range s.Clients {
+		list = append(list, c.mastersOf(c.voters.View())...)
+	}
+	return list
+}
+
+// Warnings returns the warnings about the configuration, one sentence each.
+func (s *Set) Warnings() (list []string) {
+	for _, c := range s.Clients {
+		for _, w := range c.warnings {
+			list = append(list, w.text)
+		}
+	}
+	return list
+}
+
+// Logger returns the logger that the options have set.
+func (s *Set) Logger() *slog.Logger { return s.Clients[0].cfg.Log }
+
+// AwaitKnown waits until the state of each master is known: down, voting or not voting. It returns early if ctx ends.
+func (s *Set) AwaitKnown(ctx context.Context) {
+	_ = s.Each(func(_ int, c *Client) error {
+		_, err := c.voters.Await(ctx, (*admission.View).AllKnown)
+		return err
+	}) // ignore the error: the states of the masters show that ctx ended early
+}
+
+// Verdict returns the verdict of this moment. It sends nothing. unable are findings about masters that grant no lock
+// although no client has seen it; each applies to the master in every shard.
+func (s *Set) Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict {
+	list := make([]redlockinfo.Verdict, len(s.Clients))
+	for i, c := range s.Clients {
+		now := c.present()
+		for k, m := range now.Masters {
+			if slices.ContainsFunc(unable, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }) {
+				now.Able &^= quorum.One(now.View.Config.Order[k])
+			}
+		}
+		list[i] = now.Judge(unable)
+	}
+	return diagnose.Join(list)
+}
+
+// Lists returns the hash of the configuration of each client, as CLIENT LIST shows it.
+func (s *Set) Lists() (list []string) {
+	for _, c := range s.Clients {
+		list = append(list, c.hash(c.voters.View().Config))
+	}
+	return list
+}
+
+// WrongList returns an error if a master's record shows that the list of its client is wrong or out of date, and no
+// majority of the client's masters votes.
+func (s *Set) WrongList() error {
+	for _, c := range s.Clients {
+		view := c.voters.View()
+		for _, i := range view.Config.Order {
+			err := view.Masters[i].Err
+			if admission.WrongList(err) && !view.Voting.MajorityOf(view.Config.Rule.Old) {
+				return fmt.Errorf("%s: %w", c.pool.Addr(i), err)
+			}
+		}
+	}
+	return nil
+}
+
+// Transport returns the connections of c.
+func (c *Client) Transport() *transport.Transport { return c.pool }
+
+// Counts are counts of one client: see Stats of package redlock.
+type Counts struct {
+	Held                         []string
+	WaitingHeld, WaitingNoQuorum int
+	Unconfirmed, Dropped, Panics uint64
+}
+
+// Counts returns the counts of c. It sends nothing.
+func (c *Client) Counts() (n Counts) {
+	for _, g := range c.leases.All() {
+		if !g.Idle() {
+			name, _ := scripts.CutSlot(g.Name)
+			n.Held = append(n.Held, name)
+		}
+	}
+	waiting := c.queue.Waiting()
+	n.WaitingHeld, n.WaitingNoQuorum = waiting.Held, waiting.NoQuorum
+	n.Unconfirmed = c.events.unconfirmed.Load()
+	n.Dropped, n.Panics = c.events.Queue.Counts()
+	return n
+}

@@ -1,0 +1,204 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/waitqueue"
+)
+
+// A slotCall acquires one slot of a semaphore.
+type slotCall struct {
+	c        *Client
+	name     string
+	slots    []string // names of the slots: see scripts.Slot
+	settings *Settings
+	each     Settings // of the call for each slot; the context of the call has the limit
+}
+
+// AcquireSlot acquires a slot of the semaphore of name with this size: see Semaphore of package redlock.
+func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, error) {
+	if size < 1 || size > scripts.MaxSlots {
+		return nil, Invalid("the size of the semaphore is %d: it must be from 1 to %d", size, scripts.MaxSlots)
+	}
+	if err := c.CheckName(r.Name); err != nil {
+		return nil, err
+	}
+	if r.Settings.bounded() {
+		return nil, Invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
+	}
+	s := &slotCall{c: c, name: r.Name, slots: make([]string, size), settings: r.Settings, each: *r.Settings}
+	for i := range s.slots {
+		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
+	}
+	s.each.slot, s.each.WaitLimit, s.each.called = true, 0, c.cfg.Clock.Now() // one time of the call in all queues
+	return s.acquire(ctx, r.Wait, r.Stats)
+}
+
+// acquire acquires one slot.
+func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lock, error) {
+	ctx, cancel := s.settings.limited(caller)
+	defer cancel()
+	for _, name := range s.slots {
+		if lease.InnermostOf(ctx, s.c.leases, name) != nil { // re-enter this slot
+			s.slots = []string{name}
+			break
+		}
+	}
+	if wait && lease.LockOutOfOrder(ctx, s.c.leases, s.slots[0]) {
+		return nil, lockError("lock", s.name, ErrOrder)
+	}
+	lock, err := s.try(ctx, wait, stats)
+	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
+		lock, err = s.await(ctx, stats)
+	}
+	return lock, waited(caller, ctx, err)
+}
+
+// one acquires slot i. If once is true, it makes a single attempt.
+func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
+	settings := s.each
+	settings.once = once
+	return s.c.Acquire(ctx, Request{Name: s.slots[i], Wait: !once, Settings: &settings, Stats: stats})
+}
+
+// try tries the slots one after the other, since concurrent attempts could briefly take several slots from other
+// clients. It begins with the slots whose locks this Locker has: such a lock may linger, and taking it over sends no
+// message. It continues at a random slot, so that clients rarely try the same slot.
+//
+// In one pass, try makes one attempt for each slot, but a call that may wait ends the pass after half a second. A call
+// that does not wait makes further passes, for those slots that may become free in a moment, until the limit of the
+// call has passed. The pauses between the passes grow.
+func (s *slotCall) try(ctx context.Context, wait bool, stats *Stats) (*Lock, error) {
+	k := len(s.slots)
+	first := int(jitter.Int64N(int64(k)))
+	var here, others []int
+	for n := range k {
+		i := (first + n) % k
+		if s.c.queue.Holder(s.slots[i]) != nil {
+			here = append(here, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	limit, began := cmp.Or(s.settings.WaitLimit, waitqueue.DefaultUndecided), time.Now()
+	refused := make([]error, k) // the last error of each slot
+	for pass, slots := 0, append(here, others...); ; pass++ {
+		passBegan, pause := time.Now(), time.Duration(0)
+		var undecided []int
+		for _, i := range slots {
+			lock, err := s.one(ctx, i, true, stats)
+			switch {
+			case err == nil || errors.Is(err, lease.ErrClosed) || errors.Is(err, round.ErrKind):
+				return lock, err
+			case errors.Is(err, round.ErrOverloaded): // for the other slots, too
+				return nil, err
+			case ctx.Err() != nil && s.refusal(refused) != nil: // this attempt may have no replies
+				return nil, endedBy(s.refusal(refused), contextError(ctx))
+			case ctx.Err() != nil:
+				return nil, err
+			case wait && time.Since(began) > waitqueue.DefaultUndecided: // slots that become free are noticed in queues only
+				return nil, err
+			}
+			refused[i] = err
+			var e *Error
+			if errors.As(err, &e) && e.Failure.Again > 0 {
+				undecided = append(undecided, i)
+				pause = max(pause, e.Failure.Again)
+			}
+		}
+		took := time.Since(passBegan)
+		pause += time.Duration(pass) * took
+		if wait || len(undecided) == 0 || time.Since(began)+pause+took > limit {
+			return nil, s.refusal(refused)
+		}
+		if err := s.c.Rest(ctx, pause); err != nil {
+			return nil, endedBy(s.refusal(refused), err)
+		}
+		slots = undecided
+	}
+}
+
+// endedBy returns err, the refusal of a call that ended for cause: its context or Close.
+func endedBy(err, cause error) error {
+	var e *Error
+	if errors.Is(cause, lease.ErrClosed) || !errors.As(err, &e) {
+		return cause
+	}
+	ended := *e
+	ended.Failure.Cause = cause
+	return &ended
+}
+
+// await waits for all slots concurrently until one is acquired, or all have failed.
+func (s *slotCall) await(ctx context.Context, stats *Stats) (*Lock, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		lock  *Lock
+		err   error
+		stats Stats
+	}
+	var won atomic.Bool
+	results := make(chan result, len(s.slots))
+	for i := range s.slots {
+		go func() {
+			var r result
+			defer func() { results <- r }()
+			if r.err = lease.ErrClosed; !s.c.enter() {
+				return
+			}
+			defer s.c.leave() // so Close also waits for the release of a second slot
+			r.lock, r.err = s.one(ctx, i, false, &r.stats)
+			switch {
+			case r.err != nil:
+			case won.Swap(true):
+				r.lock.Drop()
+				r.lock, r.err = nil, lease.ErrReleased
+			default:
+				cancel()
+			}
+		}()
+	}
+	errs := make([]error, 0, len(s.slots))
+	for range s.slots {
+		r := <-results
+		stats.Add(&r.stats)
+		if r.err == nil {
+			return r.lock, nil
+		}
+		errs = append(errs, r.err)
+	}
+	return nil, s.refusal(errs)
+}
+
+// refusal returns the error of a call whose slots have all failed: the first error that is not round.ErrHeld, or else
+// the error of the slot that may be free first. It returns nil if no slot was tried.
+func (s *slotCall) refusal(errs []error) error {
+	var best *Error
+	for _, err := range errs {
+		if err == nil { // not tried
+			continue
+		}
+		var e *Error
+		if !errors.As(err, &e) || !errors.Is(e.Failure.Decision, round.ErrHeld) {
+			return err
+		}
+		if best == nil || e.Left > 0 && (best.Left == 0 || e.Left < best.Left) {
+			best = e
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	all := *best
+	all.slots = len(s.slots)
+	return &all
+}

@@ -1,0 +1,177 @@
+package client
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// handlePrefix begins every handle; its digit is the version of the format.
+const handlePrefix = "redlock1."
+
+// Export implements Export of package redlock.
+func (k *Lock) Export() (string, error) {
+	if k.keys.Role() != scripts.Plain {
+		return "", Invalid("export %.80q: only plain locks can be exported, not those of an RWLock", k.Name())
+	}
+	id, ballot, err := k.hold.Export()
+	switch {
+	case errors.Is(err, lease.ErrNested):
+		return "", Invalid("export %.80q: %s", k.Name(), Plain(err))
+	case err != nil:
+		return "", lockError("export", k.Name(), err)
+	}
+	return exportedLock{prefix: k.c.cfg.Prefix, name: k.hold.Lease().Name, id: id, token: ballot}.String(), nil
+}
+
+// NameIn returns the name in a handle, or "" if the handle is invalid.
+func NameIn(handle string) string {
+	from, _ := parseHandle(handle) // Import reports the error
+	name, _ := scripts.CutSlot(from.name)
+	return name
+}
+
+// Import implements Import of package redlock.
+func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *Stats) (*Lock, error) {
+	from, err := parseHandle(handle)
+	if err != nil {
+		return nil, err
+	}
+	if from.prefix != c.cfg.Prefix {
+		return nil, Invalid("the handle was exported with the key prefix %q, but this Locker uses %q",
+			from.prefix, c.cfg.Prefix)
+	}
+	name, _ := scripts.CutSlot(from.name)
+	if err := c.CheckName(name); err != nil {
+		return nil, err
+	}
+	if !c.enter() {
+		return nil, lease.ErrClosed
+	}
+	defer c.leave()
+	if ctx.Err() != nil {
+		return nil, &Error{Op: "import", Name: name, Failure: round.Failure{Cause: contextError(ctx)}}
+	}
+	k := &Lock{}
+	k.init(c, from.name, scripts.Plain)
+	g := c.leases.NewImport(from.name, &k.keys, from.id)
+	return c.takeOver(ctx, "import", from, g, k, s, stats)
+}
+
+// Downgrade implements Downgrade of package redlock.
+func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock, error) {
+	c, name := k.c, k.Name()
+	if k.hold.Lease().Role() != scripts.Writer {
+		return nil, Invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
+	}
+	s, err := s.shared()
+	if err != nil {
+		return nil, err
+	}
+	if !c.enter() {
+		return nil, lease.ErrClosed
+	}
+	defer c.leave()
+	id, ballot, err := k.hold.Downgrade()
+	switch {
+	case errors.Is(err, lease.ErrNested):
+		return nil, Invalid("downgrade %.80q: %s", name, Plain(err))
+	case err != nil:
+		return nil, lockError("downgrade", name, err)
+	}
+	reader := &Lock{}
+	reader.init(c, name, scripts.Reader)
+	g := c.leases.NewImport(name, &reader.keys, id)
+	g.Inherits(ballot)
+	return c.takeOver(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, s, stats)
+}
+
+// shared returns a copy of s with the settings for a lock of an RWLock.
+func (s *Settings) shared() (*Settings, error) {
+	if s.MinHold > 0 {
+		return nil, Invalid("minimum hold %v: locks of an RWLock have no minimum hold", s.MinHold)
+	}
+	changed := *s
+	changed.Handoffs, changed.Linger = 0, 0
+	return &changed, nil
+}
+
+// takeOver takes over an exported lock with the lease g, and makes k its first hold.
+func (c *Client) takeOver(
+	ctx context.Context, op string, from exportedLock, g *lease.Lease, k *Lock, s *Settings, stats *Stats,
+) (*Lock, error) {
+	caller := ctx
+	ctx, cancel := c.limited(caller, s)
+	defer cancel()
+	won, began := false, c.cfg.Clock.Now()
+	defer func() {
+		if !won {
+			g.Abandon()
+		}
+	}()
+	err := c.repeat(ctx, op, &Request{Name: from.name, Wait: true, Settings: s}, func() error {
+		if view, err := c.voters.Ready(ctx); err != nil {
+			return c.sender.NoQuorum(view, op, err)
+		}
+		if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
+			return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
+		}
+		return g.Import(ctx, op, &s.Terms, from.token, stats)
+	})
+	if err != nil {
+		return nil, c.waited(caller, ctx, err)
+	}
+	won = true
+	if err := c.begin(g, k, s); err != nil {
+		return nil, failed(op, from.name, err)
+	}
+	return k, c.stillGood(k, s)
+}
+
+// An exportedLock is the content of a handle.
+type exportedLock struct {
+	prefix, name, id string
+	token            int64
+}
+
+// String returns the handle: its quoted fields and a checksum against corruption, in URL-safe base64.
+func (h exportedLock) String() string {
+	b := fmt.Appendf(nil, "%q %q %q %d", h.prefix, h.name, h.id, h.token)
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// named reports whether the handle has a valid name.
+func (h exportedLock) named() bool {
+	name, slot := scripts.CutSlot(h.name)
+	return scripts.CheckName(name) == nil && (name == h.name || slot.Of > 0)
+}
+
+func parseHandle(text string) (exportedLock, error) {
+	var h exportedLock
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handlePrefix))
+	if err == nil {
+		body := string(b[:max(0, len(b)-crc32.Size)])
+		_, err = fmt.Sscanf(body, "%q %q %q %d", &h.prefix, &h.name, &h.id, &h.token)
+	}
+	switch {
+	case !strings.HasPrefix(text, handlePrefix):
+		err = fmt.Errorf("missing prefix %q", handlePrefix)
+	// Each handle has exactly one text: reject any text that String would not return.
+	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, !h.named(), h.id == "",
+		len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
+		err = errors.New("truncated or altered")
+	}
+	if err != nil {
+		return exportedLock{}, Invalid("invalid handle %.24q: %w", text, err)
+	}
+	return h, nil
+}
