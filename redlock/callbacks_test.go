@@ -43,10 +43,10 @@ func logTo(f func(r slog.Record)) redlock.Option { return redlock.WithLogger(slo
 // calls f.
 func callbacks(f func()) map[string]redlock.Option {
 	list := map[string]redlock.Option{"log": logTo(func(slog.Record) { f() })}
-	for _, kind := range []string{
+	for _, kind := range []redlockinfo.Kind{
 		"call", "attempt", "vote", "acquired", "released", "lost", "extended", "repaired", "master", "warning",
 	} {
-		list[kind] = redlock.WithTrace(redlock.On(kind, func(redlockinfo.Event) { f() }))
+		list[string(kind)] = redlock.WithTrace(redlock.On(kind, func(redlockinfo.Event) { f() }))
 	}
 	return list
 }

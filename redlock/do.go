@@ -2,7 +2,11 @@ package redlock
 
 import (
 	"context"
+
+	"github.com/redlock-go/redlock/internal/client"
 )
+
+var errNoFunction = client.Invalid("the function is nil")
 
 // A held is a Lock or Locks, which during releases.
 type held interface {

@@ -10,6 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // noticed is how long a client may need to notice that an append-only file was switched off: a heartbeat.
@@ -112,7 +113,7 @@ func TestSwitchedFileMustBeComplete(t *testing.T) {
 		l := w.locker(redlock.WithAllMastersDurable())
 		after(5 * time.Second)
 		k := w.take(l, "a")
-		states := func(when, want string) {
+		states := func(when string, want redlockinfo.State) {
 			w.Helper()
 			after(noticed)
 			equal(w, admin.Of(l).Masters()[1].State, want, when)

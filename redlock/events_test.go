@@ -93,7 +93,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		var c calls
 		l := w.locker(redlock.WithTrace(c.trace()))
 		k := w.take(l, "n")
-		fails := func(op, outcome string, err error) {
+		fails := func(op redlockinfo.Op, outcome string, err error) {
 			w.Helper()
 			i := c.last()
 			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
@@ -157,7 +157,7 @@ func TestSeveralTraces(t *testing.T) {
 				case "acquired":
 					order = append(order, who+" acquired")
 				case "call":
-					order = append(order, who+" "+i.Op+" in "+above(i.Context))
+					order = append(order, who+" "+string(i.Op)+" in "+above(i.Context))
 				}
 			}}
 		}
@@ -195,7 +195,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 		equal(w, len(votes), 5, "votes")
 		for i, v := range votes {
 			if late := v.Elapsed - time.Duration(i+1)*20*time.Millisecond; v.Master != w.masters.Master(i).Addr() ||
-				v.State != "granted" || late < 0 || late > time.Millisecond {
+				v.Vote != "granted" || late < 0 || late > time.Millisecond {
 				w.Errorf("the event of vote %d is %+v", i, v)
 			}
 		}

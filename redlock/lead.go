@@ -42,6 +42,9 @@ const leadPause = time.Second
 func (l *Locker) Lead(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
+	if f == nil {
+		return notRun(errNoFunction)
+	}
 	opts = append(slices.Clip(opts), ofLock(func(s *client.Settings) {
 		s.HoldWarning = 0
 		s.WaitLimit, s.QuorumWait = min(0, s.WaitLimit), min(0, s.QuorumWait) // invalid limits are still refused
@@ -55,7 +58,7 @@ func (l *Locker) Lead(
 
 // campaign implements Lead, with the options for a leader. It reports whether f was called, and returns the error of
 // the last leadership or campaign, and why Lead ended.
-func (r *request) campaign(
+func (r request) campaign(
 	ctx context.Context, f func(ctx context.Context, lock *Lock) error,
 ) (ran bool, err, why error) {
 	if err := begin(ctx, r.client, opOf(r.role, true), r.name); err != nil {
@@ -108,7 +111,7 @@ func mayCampaign(err error) bool {
 }
 
 // logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.
-func (r *request) logTerm(k *Lock, err, lost error) {
+func (r request) logTerm(k *Lock, err, lost error) {
 	level, text := slog.LevelWarn, "redlock: leader function failed, campaigning again"
 	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A Lock is one acquisition of a name. It is released once and never locked again. A held lock is extended in the
@@ -55,7 +56,7 @@ func (k *Lock) Extend(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
 	}
-	return traced(ctx, k.held.Client(), "extend", k.Name(), func(t *tracedCall) error {
+	return traced(ctx, k.held.Client(), redlockinfo.OpExtend, k.Name(), func(t *tracedCall) error {
 		t.set(k.Token(), 0)
 		return public(k.held.Extend(ctx))
 	})
@@ -76,7 +77,7 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
 	}
-	return traced(ctx, k.held.Client(), "unlock", k.Name(), func(t *tracedCall) error {
+	return traced(ctx, k.held.Client(), redlockinfo.OpUnlock, k.Name(), func(t *tracedCall) error {
 		err := public(k.held.Unlock(ctx))
 		if t.set(k.Token(), 0); !errors.Is(err, ErrReleased) {
 			t.set(k.Token(), k.held.Lasted())
@@ -134,7 +135,7 @@ func (k *Lock) SetValue(ctx context.Context, value string) error {
 	if k == nil {
 		return errNoLock
 	}
-	return traced(ctx, k.held.Client(), client.OpSetValue, k.Name(), func(t *tracedCall) error {
+	return traced(ctx, k.held.Client(), redlockinfo.OpSetValue, k.Name(), func(t *tracedCall) error {
 		t.set(k.Token(), 0)
 		return public(k.held.SetValue(ctx, value))
 	})

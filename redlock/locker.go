@@ -216,6 +216,9 @@ func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOpt
 func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context, locks *Locks) error, opts ...LockOption,
 ) error {
+	if f == nil {
+		return notRun(errNoFunction)
+	}
 	if err := l.beginAll(ctx, names, true); err != nil {
 		return notRun(err)
 	}
@@ -240,11 +243,11 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.Of(l).Of(na
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	name := client.NameIn(text) // "" if Import of the client reports an error
 	c := client.Of(l).Of(name)
-	if err := begin(ctx, c, "import", name); err != nil {
+	if err := begin(ctx, c, redlockinfo.OpImport, name); err != nil {
 		return nil, err
 	}
 	defer c.End()
-	return returned(acquiring(ctx, c, "import", name, func(stats *client.Stats) (*client.Lock, error) {
+	return returned(acquiring(ctx, c, redlockinfo.OpImport, name, func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(c, opts)
 		if err != nil {
 			return nil, err

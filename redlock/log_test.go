@@ -92,7 +92,7 @@ func (w *cluster) wantStates(l *redlock.Locker, initials string) {
 	w.Helper()
 	got := ""
 	for _, m := range l.Masters() {
-		got += m.State[:1]
+		got += string(m.State[:1])
 	}
 	if got != initials {
 		w.Errorf("the states of the masters are %q, want %q", got, initials)

@@ -71,7 +71,7 @@ const (
 )
 
 // On returns a trace that calls f for events of one kind.
-func On(kind string, f func(redlockinfo.Event)) *redlockinfo.Trace {
+func On(kind redlockinfo.Kind, f func(redlockinfo.Event)) *redlockinfo.Trace {
 	return &redlockinfo.Trace{Event: func(e redlockinfo.Event) {
 		if e.Kind == kind {
 			f(e)

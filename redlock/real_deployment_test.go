@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // hang is how long a test waits for an event that should come soon. It only bounds the time of a failure.
@@ -214,7 +215,7 @@ func states(l *redlock.Locker) string {
 }
 
 // stateOf waits until l reports this state of master i.
-func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
+func stateOf(t testing.TB, l *redlock.Locker, i int, state redlockinfo.State) {
 	t.Helper()
 	eventually(t, hang, func() string {
 		if m := l.Masters()[i]; m.State != state {

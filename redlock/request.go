@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A request is a call for the lock of one name, or for a slot of a semaphore.
@@ -18,12 +19,12 @@ type request struct {
 }
 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
-func (l *Locker) request(name string, opts []LockOption, wait bool) *request {
-	return &request{client: client.Of(l).Of(name), name: name, wait: wait, opts: opts}
+func (l *Locker) request(name string, opts []LockOption, wait bool) request {
+	return request{client: client.Of(l).Of(name), name: name, wait: wait, opts: opts}
 }
 
 // lock implements the methods that return a Lock.
-func (r *request) lock(ctx context.Context) (*Lock, error) {
+func (r request) lock(ctx context.Context) (*Lock, error) {
 	if err := begin(ctx, r.client, opOf(r.role, r.wait), r.name); err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (r *request) lock(ctx context.Context) (*Lock, error) {
 }
 
 // acquire acquires the lock for a call that has begun.
-func (r *request) acquire(ctx context.Context) (*Lock, error) {
+func (r request) acquire(ctx context.Context) (*Lock, error) {
 	op := opOf(r.role, r.wait)
 	return returned(acquiring(ctx, r.client, op, r.name, func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(r.client, r.opts)
@@ -48,13 +49,16 @@ func (r *request) acquire(ctx context.Context) (*Lock, error) {
 }
 
 // do implements the methods that run a function under a lock.
-func (r *request) do(ctx context.Context, f func(ctx context.Context, lock *Lock) error) error {
-	if err := begin(ctx, r.client, "do", r.name); err != nil {
+func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock) error) error {
+	if f == nil {
+		return notRun(errNoFunction)
+	}
+	if err := begin(ctx, r.client, redlockinfo.OpDo, r.name); err != nil {
 		return notRun(err)
 	}
 	defer r.client.End()
 	ctx = within(ctx, r.client, r.name)
-	return traced(ctx, r.client, "do", r.name, func(t *tracedCall) error {
+	return traced(ctx, r.client, redlockinfo.OpDo, r.name, func(t *tracedCall) error {
 		lock, err := r.acquire(ctx)
 		if err != nil {
 			return notRun(err)
@@ -65,13 +69,14 @@ func (r *request) do(ctx context.Context, f func(ctx context.Context, lock *Lock
 }
 
 // opOf returns the Op of a call that acquires a lock.
-func opOf(role scripts.Role, wait bool) string {
-	op := "lock"
-	if role == scripts.Reader {
-		op = "rlock"
+func opOf(role scripts.Role, wait bool) redlockinfo.Op {
+	switch {
+	case role == scripts.Reader && wait:
+		return redlockinfo.OpRLock
+	case role == scripts.Reader:
+		return redlockinfo.OpTryRLock
+	case wait:
+		return redlockinfo.OpLock
 	}
-	if !wait {
-		op = "try " + op
-	}
-	return op
+	return redlockinfo.OpTryLock
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // An RWLock is a name that either any number of readers or one writer can hold. Each reader and each writer has a
@@ -67,8 +68,8 @@ func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 }
 
 // request returns a call for a lock of this role.
-func (s *RWLock) request(role scripts.Role, opts []LockOption, wait bool) *request {
-	return &request{client: s.client, name: s.name, role: role, wait: wait, opts: opts}
+func (s *RWLock) request(role scripts.Role, opts []LockOption, wait bool) request {
+	return request{client: s.client, name: s.name, role: role, wait: wait, opts: opts}
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
@@ -86,7 +87,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	c := k.held.Client()
 	c.BeginInner()
 	defer c.End()
-	return returned(acquiring(ctx, c, "downgrade", k.Name(), func(stats *client.Stats) (*client.Lock, error) {
+	return returned(acquiring(ctx, c, redlockinfo.OpDowngrade, k.Name(), func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(c, opts)
 		if err != nil {
 			return nil, err

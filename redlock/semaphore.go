@@ -68,6 +68,6 @@ func (s *Semaphore) TryDo(
 }
 
 // request returns a call for a slot.
-func (s *Semaphore) request(opts []LockOption, wait bool) *request {
-	return &request{client: s.client, name: s.name, slots: &s.size, wait: wait, opts: opts}
+func (s *Semaphore) request(opts []LockOption, wait bool) request {
+	return request{client: s.client, name: s.name, slots: &s.size, wait: wait, opts: opts}
 }

@@ -360,7 +360,7 @@ func TestTraceOfReaders(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var ops []string
 		l := w.locker(redlock.WithTrace(redlock.On("call", func(i redlockinfo.Event) {
-			ops = append(ops, i.Op+" "+redlock.Outcome(i.Err))
+			ops = append(ops, string(i.Op)+" "+redlock.Outcome(i.Err))
 		})))
 		s := l.RWLock("x")
 		r := w.rlock(s)

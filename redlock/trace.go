@@ -52,13 +52,13 @@ func (t *tracedCall) set(token int64, held time.Duration) {
 }
 
 // traced runs f and posts an event for the call. f sets what only f knows. Without a trace, traced just runs f.
-func traced(ctx context.Context, c *client.Client, op, name string, f func(*tracedCall) error) error {
+func traced(ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*tracedCall) error) error {
 	if c.Trace().Event == nil {
 		return f(nil)
 	}
 	err := errUnfinished
 	t := &tracedCall{
-		Event: redlockinfo.Event{Kind: "call", Time: time.Now(), Context: ctx, Op: op, Name: name},
+		Event: redlockinfo.Event{Kind: redlockinfo.KindCall, Time: time.Now(), Context: ctx, Op: op, Name: name},
 		stats: &client.Stats{},
 	}
 	defer func() {
@@ -76,7 +76,7 @@ func traced(ctx context.Context, c *client.Client, op, name string, f func(*trac
 
 // acquiring is traced for an f that acquires a lock. Its error is public.
 func acquiring(
-	ctx context.Context, c *client.Client, op, name string, f func(*client.Stats) (*client.Lock, error),
+	ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*client.Stats) (*client.Lock, error),
 ) (k *client.Lock, err error) {
 	err = traced(ctx, c, op, name, func(t *tracedCall) (err error) {
 		if t == nil {
@@ -90,7 +90,7 @@ func acquiring(
 }
 
 // begin begins a call that acquires locks; see [client.Client.Begin].
-func begin(ctx context.Context, c *client.Client, op, name string) error {
+func begin(ctx context.Context, c *client.Client, op redlockinfo.Op, name string) error {
 	if err := c.Begin(ctx); err != nil {
 		return traced(ctx, c, op, name, func(*tracedCall) error { return err })
 	}

@@ -110,17 +110,17 @@ func (w *Watcher) Trace() *redlockinfo.Trace {
 	background := context.Background()
 	return &redlockinfo.Trace{Do: w.do, Event: func(e redlockinfo.Event) {
 		switch e.Kind {
-		case "call":
+		case redlockinfo.KindCall:
 			w.call(e)
-		case "vote":
+		case redlockinfo.KindVote:
 			w.vote(e)
-		case "attempt":
+		case redlockinfo.KindAttempt:
 			w.attempts.Add(background, 1, w.attributes(e.Name, e.Err))
-		case "extended":
+		case redlockinfo.KindExtended:
 			w.extended.Add(background, 1, w.attributes(e.Name, e.Err))
-		case "released":
+		case redlockinfo.KindReleased:
 			w.over(e)
-		case "lost":
+		case redlockinfo.KindLost:
 			w.over(e)
 			w.lost.Add(background, 1, w.attributes(e.Name, e.Err))
 		}
@@ -140,13 +140,14 @@ func (w *Watcher) call(i redlockinfo.Event) {
 	ctx := i.Context
 	span, _ := ctx.Value(w).(trace.Span)
 	if i.Op != "do" || span == nil {
-		ctx, span = w.tracer.Start(ctx, "redlock "+i.Op, trace.WithTimestamp(i.Time),
+		ctx, span = w.tracer.Start(ctx, "redlock "+string(i.Op), trace.WithTimestamp(i.Time),
 			trace.WithAttributes(text("redlock.name", i.Name)))
 	}
 	switch i.Op {
-	case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
-		w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(i.Name, i.Err, text("redlock.operation", i.Op)))
-	case "set value":
+	case redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock, redlockinfo.OpTryRLock, redlockinfo.OpImport,
+		redlockinfo.OpDowngrade:
+		w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(i.Name, i.Err, text("redlock.operation", string(i.Op))))
+	case redlockinfo.OpSetValue:
 		w.values.Add(ctx, 1, w.attributes(i.Name, i.Err))
 	}
 	end(span, &i)
@@ -189,8 +190,8 @@ func (w *Watcher) over(i redlockinfo.Event) {
 
 func (w *Watcher) vote(v redlockinfo.Event) {
 	ctx, at := context.Background(), address(v.Master)
-	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.State))...))
-	if v.Err != nil && (v.State == "not voting" || v.State == "refused") {
+	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", string(v.Vote)))...))
+	if v.Err != nil && (v.Vote == redlockinfo.VoteNotVoting || v.Vote == redlockinfo.VoteRefused) {
 		return // nothing was sent to the master, because it has no vote
 	}
 	at = append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))
@@ -249,7 +250,10 @@ func address(name string) []attribute.KeyValue {
 }
 
 // states lists the states of redlockinfo.Master.
-var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
+var states = []redlockinfo.State{
+	redlockinfo.StateConnecting, redlockinfo.StateDown, redlockinfo.StateQuarantine, redlockinfo.StateVoting,
+	redlockinfo.StateFailing, redlockinfo.StateBlocked,
+}
 
 // Watch registers the metrics that are read from l at each collection: the held locks, the counts of [redlock.Stats],
 // and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters these metrics.
@@ -337,10 +341,10 @@ func observeMasters(
 ) {
 	for _, m := range masters {
 		at := metric.WithAttributes(address(m.Addr)...)
-		o.ObserveInt64(voting, one(m.State == "voting"), at)
+		o.ObserveInt64(voting, one(m.State == redlockinfo.StateVoting), at)
 		for _, s := range states {
 			o.ObserveInt64(state, one(m.State == s),
-				metric.WithAttributes(append(address(m.Addr), text("redlock.state", s))...))
+				metric.WithAttributes(append(address(m.Addr), text("redlock.state", string(s)))...))
 		}
 		o.ObserveInt64(epoch, m.Epoch, metric.WithAttributes(append(address(m.Addr), text("redlock.list", m.List))...))
 		o.ObserveInt64(pending, int64(m.Pending), at)

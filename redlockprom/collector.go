@@ -46,7 +46,10 @@ var (
 )
 
 // states lists the states of redlockinfo.Master.
-var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
+var states = []redlockinfo.State{
+	redlockinfo.StateConnecting, redlockinfo.StateDown, redlockinfo.StateQuarantine, redlockinfo.StateVoting,
+	redlockinfo.StateFailing, redlockinfo.StateBlocked,
+}
 
 // A Collector collects the metrics of one Locker. It implements [prometheus.Collector]. If a program has several
 // Lockers, create a Collector for each Locker, and register each Collector with a distinct label; see
@@ -112,22 +115,23 @@ func New(opts ...Option) *Collector {
 func (c *Collector) Trace() *redlockinfo.Trace {
 	return &redlockinfo.Trace{Event: func(e redlockinfo.Event) {
 		switch e.Kind {
-		case "call":
+		case redlockinfo.KindCall:
 			switch e.Op {
-			case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
-				c.waits.WithLabelValues(c.labels(e.Name, e.Op, redlock.Outcome(e.Err))...).Observe(e.Elapsed.Seconds())
-			case "set value":
+			case redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock, redlockinfo.OpTryRLock, redlockinfo.OpImport,
+				redlockinfo.OpDowngrade:
+				c.waits.WithLabelValues(c.labels(e.Name, string(e.Op), redlock.Outcome(e.Err))...).Observe(e.Elapsed.Seconds())
+			case redlockinfo.OpSetValue:
 				c.values.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
 			}
-		case "vote":
+		case redlockinfo.KindVote:
 			c.vote(e)
-		case "attempt":
+		case redlockinfo.KindAttempt:
 			c.attempts.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
-		case "extended":
+		case redlockinfo.KindExtended:
 			c.extended.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
-		case "released":
+		case redlockinfo.KindReleased:
 			c.over(e)
-		case "lost":
+		case redlockinfo.KindLost:
 			c.over(e)
 			c.lost.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
 		}
@@ -155,7 +159,7 @@ func (c *Collector) over(i redlockinfo.Event) {
 }
 
 func (c *Collector) vote(v redlockinfo.Event) {
-	c.votes.WithLabelValues(v.Master, v.State).Inc()
+	c.votes.WithLabelValues(v.Master, string(v.Vote)).Inc()
 	if v.Err == nil {
 		c.latency.WithLabelValues(v.Master).Observe(v.Elapsed.Seconds())
 	}
@@ -204,9 +208,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge(spare, float64(stats.Spare))
 	gauge(unusable, one(stats.FileUnusable))
 	for _, m := range admin.Of(l).Masters() {
-		gauge(voting, one(m.State == "voting"), m.Addr)
+		gauge(voting, one(m.State == redlockinfo.StateVoting), m.Addr)
 		for _, s := range states {
-			gauge(state, one(m.State == s), m.Addr, s)
+			gauge(state, one(m.State == s), m.Addr, string(s))
 		}
 		gauge(epoch, float64(m.Epoch), m.Addr, m.List)
 		gauge(pending, float64(m.Pending), m.Addr)

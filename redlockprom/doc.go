@@ -16,7 +16,7 @@
 //	redlock_attempts_total{outcome}                 rounds that tried to acquire a lock
 //	redlock_extensions_total{outcome}               rounds that tried to extend a held lock; "ok" if a quorum confirmed
 //	redlock_value_changes_total{outcome}            calls of SetValue; "ok" if a quorum has stored the value
-//	redlock_votes_total{master,vote}                votes of each master: see [redlockinfo.Event.State]
+//	redlock_votes_total{master,vote}                votes of each master: see [redlockinfo.Vote]
 //	redlock_vote_seconds{master}                    response time of each master
 //	redlock_master_voting{master}                   1 if the master votes and is not failing
 //	redlock_master_state{master,state}              1 for the current state, 0 for other states: see [redlockinfo.Master]

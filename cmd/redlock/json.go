@@ -68,7 +68,7 @@ type (
 func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	out := make([]jsonMaster, 0, len(list))
 	for _, m := range list {
-		j := jsonMaster{m.Addr, m.Shard, m.State, millis(m.Left), millis(m.MaxTTL), m.Epoch, m.List, ""}
+		j := jsonMaster{m.Addr, m.Shard, string(m.State), millis(m.Left), millis(m.MaxTTL), m.Epoch, m.List, ""}
 		if m.Err != nil {
 			j.Error = m.Err.Error()
 		}

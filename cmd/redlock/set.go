@@ -384,7 +384,7 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 }
 
 // count returns the number of masters in set that are in this state. If set is nil, all masters are counted.
-func count(masters []redlockinfo.Master, set []string, state string) (n int) {
+func count(masters []redlockinfo.Master, set []string, state redlockinfo.State) (n int) {
 	for _, m := range masters {
 		if m.State == state && (set == nil || slices.Contains(set, m.Addr)) {
 			n++

@@ -19,7 +19,7 @@ import (
 // Reconfigure implements Reconfigure of package admin.
 func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
 	defer func() {
-		c.events.post(redlockinfo.Event{Kind: "reconfigured", Token: s.Epoch, Err: err})
+		c.events.post(redlockinfo.Event{Kind: redlockinfo.KindReconfigured, Token: s.Epoch, Err: err})
 	}()
 	if err := s.Check(); err != nil {
 		return err

@@ -55,18 +55,19 @@ func (c *Client) Log(level slog.Level, text string, attrs ...slog.Attr) {
 
 // master posts the state of a master.
 func (e *events) master(m *redlockinfo.Master) {
-	e.post(redlockinfo.Event{Kind: "master", Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err})
+	e.post(redlockinfo.Event{Kind: redlockinfo.KindMaster, Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err})
 }
 
 // vote implements round.Sender.OnVote.
 func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 	e.post(redlockinfo.Event{
-		Kind: "vote", Time: r.At(v), Op: r.Op, Master: e.addr(i), State: v.Outcome.String(), Elapsed: v.After, Err: v.Err,
+		Kind: redlockinfo.KindVote, Time: r.At(v), Op: redlockinfo.Op(r.Op), Master: e.addr(i),
+		Vote: redlockinfo.Vote(v.Outcome.String()), Elapsed: v.After, Err: v.Err,
 	})
 }
 
 // describe posts an event about a lease or one of its holds. info returns the details.
-func (e *events) describe(kind string, g *lease.Lease, info func() lease.Info, err error) {
+func (e *events) describe(kind redlockinfo.Kind, g *lease.Lease, info func() lease.Info, err error) {
 	if e.trace.Event == nil {
 		return
 	}
@@ -84,7 +85,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 	if e.trace.Event != nil {
 		count := r.Tally()
 		e.post(redlockinfo.Event{
-			Kind: "attempt", Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
+			Kind: redlockinfo.KindAttempt, Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
 			Err:   failed(r.Op, g.Name, err),
 		})
@@ -95,7 +96,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 func (e *events) NotSent(op, name string, f *round.Failure) {
 	if e.trace.Event != nil {
 		e.post(redlockinfo.Event{
-			Kind: "attempt", Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed(op, name, f),
+			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed(op, name, f),
 		})
 	}
 }
@@ -121,19 +122,21 @@ func (e *events) ownHold(g *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h lease.Holder) { e.describe("acquired", h.Lease(), h.Info, nil) }
+func (e *events) Acquired(h lease.Holder) {
+	e.describe(redlockinfo.KindAcquired, h.Lease(), h.Info, nil)
+}
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
 	if g.HeldLong() {
 		e.logLock(slog.LevelWarn, "redlock: lock held for long without a max hold", g, slog.String("hint", hintLongHold))
 	}
-	e.describe("extended", g, g.Info, failed("extend", g.Name, err))
+	e.describe(redlockinfo.KindExtended, g, g.Info, failed("extend", g.Name, err))
 }
 
 // Repaired implements lease.Events.
 func (e *events) Repaired(g *lease.Lease, i int) {
-	e.post(redlockinfo.Event{Kind: "repaired", Name: g.Name, ID: g.ID, Master: e.addr(i)})
+	e.post(redlockinfo.Event{Kind: redlockinfo.KindRepaired, Name: g.Name, ID: g.ID, Master: e.addr(i)})
 }
 
 // Lost implements lease.Events.
@@ -145,7 +148,7 @@ func (e *events) Lost(g *lease.Lease, cause error) {
 			// The message says that the lock was lost.
 			slog.String("reason", strings.TrimPrefix(cause.Error(), lease.ErrLost.Error()+": ")))
 	}
-	e.describe("lost", g, g.Info, cause)
+	e.describe(redlockinfo.KindLost, g, g.Info, cause)
 }
 
 // Released implements lease.Events.
@@ -154,5 +157,5 @@ func (e *events) Released(h lease.Holder, err error) {
 		!errors.Is(err, lease.ErrClosed) {
 		e.unconfirmed.Add(1)
 	}
-	e.describe("released", h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
+	e.describe(redlockinfo.KindReleased, h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
 }

@@ -102,14 +102,14 @@ const inQuarantine = "may have forgotten locks"
 
 // troubleOf returns the trouble of a master that does not vote.
 func troubleOf(m *redlockinfo.Master) trouble {
-	t := trouble{Master: m.Addr, State: m.State, Left: inSeconds(m.Left), Reason: "it has not answered yet"}
+	t := trouble{Master: m.Addr, State: string(m.State), Left: inSeconds(m.Left), Reason: "it has not answered yet"}
 	switch {
-	case m.Left > 0 && m.State == admission.InQuarantine.String():
+	case m.Left > 0 && m.State == redlockinfo.StateQuarantine:
 		t.Reason = inQuarantine
 	case m.Err != nil:
 		_, t.Reason = addressed(m.Err)
 	}
-	if m.State == admission.Down.String() { // the state says so
+	if m.State == redlockinfo.StateDown { // the state says so
 		t.Reason = strings.Replace(t.Reason, "master is down: ", "", 1)
 	}
 	t.Reason = shortened(t.Reason, mostReason)
@@ -132,7 +132,7 @@ func seconds(key string, d time.Duration) slog.Attr { return slog.Float64(key, i
 
 // master logs a record with the state of one master.
 func (j *journal) master(level slog.Level, text string, m *redlockinfo.Master) {
-	attrs := []slog.Attr{slog.String("master", m.Addr), slog.String("state", m.State)}
+	attrs := []slog.Attr{slog.String("master", m.Addr), slog.String("state", string(m.State))}
 	if level > slog.LevelInfo {
 		attrs = append(attrs, slog.String("reason", troubleOf(m).Reason))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A Lock is one acquisition of a name. Package redlock describes it and its methods.
@@ -127,13 +128,13 @@ func (k *Lock) Finish(ctx context.Context, unlock func(context.Context) error) e
 // SetValue implements SetValue of package redlock.
 func (k *Lock) SetValue(ctx context.Context, value string) error {
 	if k.keys.Role() != scripts.Plain {
-		return Invalid("%s of %.80q: locks of an RWLock have no value", OpSetValue, k.Name())
+		return Invalid("%s of %.80q: locks of an RWLock have no value", opSetValue, k.Name())
 	}
 	if _, err := scripts.NewValue(0, value); err != nil {
-		return Invalid("%s of %.80q: %w", OpSetValue, k.Name(), err)
+		return Invalid("%s of %.80q: %w", opSetValue, k.Name(), err)
 	}
-	return failed(OpSetValue, k.Name(), k.hold.SetValue(ctx, value))
+	return failed(opSetValue, k.Name(), k.hold.SetValue(ctx, value))
 }
 
-// OpSetValue is the operation of SetValue in errors and events.
-const OpSetValue = "set value"
+// opSetValue is the operation of SetValue in errors.
+const opSetValue = string(redlockinfo.OpSetValue)

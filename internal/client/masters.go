@@ -30,7 +30,7 @@ func (c *Client) mastersOf(v *admission.View) []redlockinfo.Master {
 // masterInfo returns the description of master i for monitoring.
 func (c *Client) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
-		Addr: c.pool.Addr(i), Shard: c.cfg.Layout.Number, State: st.Phase.String(),
+		Addr: c.pool.Addr(i), Shard: c.cfg.Layout.Number, State: redlockinfo.State(st.Phase.String()),
 		MaxTTL: st.Record.MaxTTL, Epoch: st.Record.Epoch,
 		Err: st.Err, Pending: c.pool.Pending(i),
 	}
@@ -38,7 +38,7 @@ func (c *Client) masterInfo(i int, st *admission.State) redlockinfo.Master {
 		info.List = st.Record.Configuration().Hash()
 	}
 	if err := c.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
-		info.State, info.Err = diagnose.Failing, err
+		info.State, info.Err = redlockinfo.StateFailing, err
 	}
 	info.Left = c.quarantineLeft(i, st)
 	return info

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -151,7 +152,7 @@ func (s *Set) warn(cfg *Config) {
 	for _, c := range s.Clients {
 		for _, w := range c.warnings {
 			c.events.Log(w.level, w.text)
-			c.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(w.text)})
+			c.events.post(redlockinfo.Event{Kind: redlockinfo.KindWarning, Err: errors.New(w.text)})
 		}
 	}
 }
@@ -193,12 +194,32 @@ func (s *Set) Shutdown(ctx context.Context) error {
 	}
 	for !s.unused() {
 		if err := s.Clients[0].Rest(ctx, shutdownPoll); err != nil && !errors.Is(err, lease.ErrClosed) {
-			return Join(err, s.Close())
+			return Join(fmt.Errorf("redlock: shutdown ended early, with %s: %w", s.busy(), err), s.Close())
 		} else if err != nil {
 			break
 		}
 	}
 	return s.Close()
+}
+
+// busy describes what Shutdown waits for: the held locks, the first three by name, and the number of calls.
+func (s *Set) busy() string {
+	var held []string
+	calls := s.work.began.Load() - s.work.ended.Load()
+	for _, c := range s.Clients {
+		for _, name := range c.Counts().Held {
+			held = append(held, fmt.Sprintf("%.80q", name))
+		}
+	}
+	names := ""
+	if n := min(len(held), 3); n > 0 {
+		names = " (" + strings.Join(held[:n], ", ")
+		if n < len(held) {
+			names += ", ..."
+		}
+		names += ")"
+	}
+	return fmt.Sprintf("%d locks held%s and %d calls under way", len(held), names, calls)
 }
 
 // unused reports whether no lock is held and no call is under way, in any client. This remains so once Shutdown was

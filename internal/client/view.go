@@ -49,7 +49,7 @@ func (c *Client) warnGuarded(next *admission.View) {
 		c.events.Log(slog.LevelWarn, guardedByOthers, slog.String("master", strings.Join(guarded, ", ")),
 			slog.String("hint", "after a restart of a master two clients may hold a lock: turn the guard on or off in all "+
 				"clients; if it is off in all, delete the admission records"))
-		c.events.post(redlockinfo.Event{Kind: "warning", Err: errors.New(guardedByOthers)})
+		c.events.post(redlockinfo.Event{Kind: redlockinfo.KindWarning, Err: errors.New(guardedByOthers)})
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *Client) shortage() []slog.Attr {
 	var unable troubles
 	known := map[string]bool{} // the masters in unable
 	for _, i := range view.Config.Order {
-		if m := c.masterInfo(i, &view.Masters[i]); m.State != admission.Voting.String() {
+		if m := c.masterInfo(i, &view.Masters[i]); m.State != redlockinfo.StateVoting {
 			unable.add(troubleOf(&m))
 			known[m.Addr] = true
 		}

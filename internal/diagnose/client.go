@@ -17,9 +17,6 @@ import (
 // ThisHost names the host of the client in findings.
 const ThisHost = "this host"
 
-// Failing is the state of a master that votes but grants no locks.
-const Failing = "failing"
-
 // A Client is what a client knows about the masters of one shard at one instant.
 type Client struct {
 	Prefix  string
@@ -105,13 +102,13 @@ func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
 // explain returns the findings about a master that can grant no lock although none of them says so.
 func explain(m *redlockinfo.Master, own []redlockinfo.Finding) []redlockinfo.Finding {
 	for n := range own { // one that explains the state
-		if own[n].Severity == failure && m.State != admission.Down.String() {
+		if own[n].Severity == failure && m.State != redlockinfo.StateDown {
 			own[n].NoVote = true
 			return own
 		}
 	}
 	f := redlockinfo.Finding{
-		Master: m.Addr, Severity: failure, About: "connection", NoVote: true, What: "it is " + m.State,
+		Master: m.Addr, Severity: failure, About: "connection", NoVote: true, What: "it is " + string(m.State),
 		Risk: sayNoVote, Fix: admission.StepAgain,
 	}
 	var e *transport.Error
@@ -201,7 +198,7 @@ func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.D
 			up &^= quorum.One(i)
 		}
 	}
-	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
+	fresh := func(m redlockinfo.Master) bool { return m.State == redlockinfo.StateQuarantine }
 	switch {
 	case !up.MajorityOf(set):
 		return admission.StepDown
@@ -234,7 +231,7 @@ func admissionOf(
 	}
 	wrongClock := explained("clock")
 	switch m.State {
-	case admission.InQuarantine.String():
+	case redlockinfo.StateQuarantine:
 		if wrongClock { // the master stays in quarantine until its clock is corrected
 			break
 		}
@@ -243,7 +240,7 @@ func admissionOf(
 			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
 		}
 		find(warning, "quarantine", what, sayNoVote, admission.StepNothing)
-	case admission.Blocked.String():
+	case redlockinfo.StateBlocked:
 		cause, fix := admission.Advice(m.Err)
 		switch {
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
@@ -258,9 +255,9 @@ func admissionOf(
 		default:
 			find(failure, "quarantine", "it cannot be admitted: "+plain(cause), sayNoVote, fix)
 		}
-	case admission.Connecting.String():
+	case redlockinfo.StateConnecting:
 		find(warning, "quarantine", "it is not known yet whether the master votes", sayNoVote, admission.StepAgain)
-	case Failing:
+	case redlockinfo.StateFailing:
 		if !explained("") {
 			find(failure, "failing", "it grants no locks: "+plain(m.Err), sayNoVote, admission.StepAgain)
 		}

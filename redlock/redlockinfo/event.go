@@ -31,37 +31,33 @@ type Trace struct {
 //	call          a call has ended, even by a panic: Op, Context, Elapsed, Token, Attempts, Place, and the votes of the
 //	              last attempt; Held after an "unlock" that ended a lock
 //	attempt       a round of an acquire or an import was decided or given up: ID, Token, Elapsed, Votes
-//	vote          a master has replied: Op, Master, State, Elapsed; Err if the reply is no vote
+//	vote          a master has replied: Op, Master, Vote, Elapsed; Err if the reply is no vote
 //	acquired      a lock was acquired from the masters, or handed off to a local waiter; not for re-entries
 //	released      an acquired lock was unlocked, handed off, exported, or released by Close: Err
 //	lost          an acquired lock ended before its release: Err
 //	extended      an extension was decided: Err
 //	repaired      a master that lacked a lock has it again: Master
 //	master        the state of a master has changed: Master, State, Left, Err
-//	reconfigured  a Admin.Reconfigure has ended: Err; Token is the epoch
+//	reconfigured  an Admin.Reconfigure has ended: Err; Token is the epoch
 //	warning       the configuration is valid, but has a risk: Err
 //
 // Each acquired lock has one later event of the kind released or lost. Events of the kinds acquired, released, lost and
 // extended have ID, Token, Held and Left. A call that ends during Close may be reported after Close has returned.
 type Event struct {
-	Kind string
+	Kind Kind
 	Time time.Time // time of the event; for a call, its start
 	// Context is the context of the call. For the Op "do" it is the context that Trace.Do returned.
 	Context context.Context
-	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "set value" (Lock.SetValue) or "unlock", and
-	// for a redlock.RWLock also "rlock", "try rlock" and "downgrade". The Lock and the Unlock within a Do are separate
-	// calls with the context of the Do. For a vote, Op is the step, for example "roll back".
-	Op     string
+	// Op is the call. The Lock and the Unlock within a Do are separate calls with the context of the Do. For a vote, Op is
+	// the step of the call, for example "roll back".
+	Op     Op
 	Name   string // name of the lock as the caller passed it, even if it is invalid
 	Slot   int    // number of the slot of a redlock.Semaphore; 0 for other locks, and for a call
 	ID     string // id of the lease
 	Token  int64  // fencing token; for an attempt, the ballot; 0 if there is none
 	Master string // address of the master
-	// State is the state of a master: see [Master]. For a vote it is "granted"; "held" (by another lease, or another
-	// client is first in the queue); "missing" (the master does not have the lease); "too old" or "too new" (the ballot of
-	// the attempt, compared with the master's fence and clock); "not voting" (the master is in quarantine); "refused" (the
-	// TTL is too long, or the epoch too old); or "failed" (no reply, or an error).
-	State   string
+	State  State  // the state of a master
+	Vote   Vote   // the vote of a master
 	Elapsed time.Duration // duration of the call, the attempt or the vote
 	Held    time.Duration // how long the lock has been held, or was held if it has ended
 	// Left is the remaining validity. If the lock has ended, Left is how long the masters still keep the name because of
@@ -74,6 +70,57 @@ type Event struct {
 	Votes Votes // votes of the masters
 	Err   error // nil on success
 }
+
+// A Kind is the kind of an [Event].
+type Kind string
+
+// The kinds of events.
+const (
+	KindCall         Kind = "call"
+	KindAttempt      Kind = "attempt"
+	KindVote         Kind = "vote"
+	KindAcquired     Kind = "acquired"
+	KindReleased     Kind = "released"
+	KindLost         Kind = "lost"
+	KindExtended     Kind = "extended"
+	KindRepaired     Kind = "repaired"
+	KindMaster       Kind = "master"
+	KindReconfigured Kind = "reconfigured"
+	KindWarning      Kind = "warning"
+)
+
+// An Op is a call of a Locker or a Lock, or a step of a call.
+type Op string
+
+// The calls.
+const (
+	OpLock      Op = "lock"
+	OpTryLock   Op = "try lock"
+	OpRLock     Op = "rlock" // of a reader
+	OpTryRLock  Op = "try rlock"
+	OpDo        Op = "do"
+	OpImport    Op = "import"
+	OpDowngrade Op = "downgrade"
+	OpExtend    Op = "extend"
+	OpSetValue  Op = "set value"
+	OpUnlock    Op = "unlock"
+)
+
+// A Vote is the reply of a master to one message.
+type Vote string
+
+// The votes.
+const (
+	VoteGranted   Vote = "granted"
+	VoteHeld      Vote = "held"       // another lease has the name, or another client is first in the queue
+	VoteMissing   Vote = "missing"    // the master does not have the lease
+	VoteTooOld    Vote = "too old"    // the ballot of the attempt is below the master's fence
+	VoteTooNew    Vote = "too new"    // the ballot of the attempt is ahead of the master's clock
+	VoteNotVoting Vote = "not voting" // the master is in quarantine
+	VoteRefused   Vote = "refused"    // the TTL is too long, or the epoch too old
+	VoteOtherKind Vote = "other kind" // the name is another kind of lock
+	VoteFailed    Vote = "failed"     // no reply, or an error
+)
 
 // MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none, as is
 // Context.

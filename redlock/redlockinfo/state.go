@@ -9,7 +9,7 @@ import (
 type Master struct {
 	Addr    string
 	Shard   int           // number of the shard, from 1; 0 without shards
-	State   string        // "connecting", "down", "quarantine", "voting", "failing" or "blocked"
+	State   State
 	Left    time.Duration // remaining time of a quarantine
 	MaxTTL  time.Duration // max TTL in the admission record; 0 if no record was read; see Admin.RaiseMaxTTL
 	Epoch   int64         // epoch in the admission record; see redlock.Configuration
@@ -17,6 +17,19 @@ type Master struct {
 	Pending int           // number of names with a pending release, counted for all Lockers of the pool
 	Err     error         // why the master does not vote, or grants no locks
 }
+
+// A State is the state of a [Master].
+type State string
+
+// The states of a master.
+const (
+	StateConnecting   State = "connecting" // the first connection, or the read of the record, is pending
+	StateDown         State = "down"       // unreachable, or refused by the pool
+	StateQuarantine State = "quarantine" // does not vote, because it may have lost locks that are still valid
+	StateVoting       State = "voting"
+	StateFailing      State = "failing" // votes, but its last acquire ended in an error, or its clock is wrong
+	StateBlocked      State = "blocked" // cannot vote until a problem is fixed
+)
 
 // MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none. Durations
 // are in nanoseconds, as encoding/json writes them.

@@ -70,15 +70,15 @@ func admit(t *testing.T, list []*redisproc.Server) (urls []string, ctx context.C
 	return urls, ctx
 }
 
-// start starts a client in Python, and waits until all masters count for it.
-func start(t *testing.T, urls []string) *python {
+// start starts a client in Python with variables of its environment, and waits until all masters count for it.
+func start(t *testing.T, urls []string, env ...string) *python {
 	t.Helper()
 	args := []string{"-B", "worker.py", "../../internal/scripts"}
 	for _, u := range urls {
 		args = append(args, strings.TrimPrefix(u, "redis://"))
 	}
 	cmd := exec.Command("python3", args...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr, cmd.Env = os.Stderr, append(os.Environ(), env...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func (p *python) do(format string, args ...any) int64 {
 }
 
 // open returns a Locker that is connected to all masters.
-func open(ctx context.Context, t *testing.T, urls []string) *redlock.Locker {
+func open(ctx context.Context, t *testing.T, urls []string, opts ...pool.Option) *redlock.Locker {
 	t.Helper()
-	masters, err := pool.Open(urls)
+	masters, err := pool.Open(urls, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,8 @@ func within(t *testing.T, limit time.Duration, what string, done func() bool) {
 func TestClientsTakeTurns(t *testing.T) {
 	t.Parallel()
 	_, urls, ctx := servers(t, 5)
-	p, l := start(t, urls), open(ctx, t, urls)
+	// On a busy machine a message that is not answered within half a second would leave a waiter behind for 20 s.
+	p, l := start(t, urls, "REDLOCK_TIMEOUT=5"), open(ctx, t, urls, pool.WithTimeout(5*time.Second))
 	waiting := func(n int) func() bool {
 		return func() bool {
 			in, err := l.Inspect(ctx, "n")

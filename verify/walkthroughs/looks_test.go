@@ -89,11 +89,11 @@ func (s *step) show(what string) string {
 		info := list[n-1]
 		switch {
 		case info.Left > 0:
-			return info.State + " for another " + seconds(info.Left)
+			return string(info.State) + " for another " + seconds(info.Left)
 		case info.Err != nil:
-			return info.State + ": " + plainly(info.Err)
+			return string(info.State) + ": " + plainly(info.Err)
 		}
-		return info.State
+		return string(info.State)
 	})
 }
 

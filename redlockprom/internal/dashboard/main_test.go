@@ -73,7 +73,7 @@ func histograms(t *testing.T) (names []string) {
 	c := redlockprom.New()
 	trace := c.Trace()
 	trace.Event(redlockinfo.Event{Kind: "call", Op: "lock"})
-	trace.Event(redlockinfo.Event{Kind: "vote", Master: "a", State: "granted", Elapsed: time.Millisecond})
+	trace.Event(redlockinfo.Event{Kind: "vote", Master: "a", Vote: "granted", Elapsed: time.Millisecond})
 	trace.Event(redlockinfo.Event{Kind: "released"})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
