@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/cluster"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // A sharedNode is a cluster node that has the slots of several buckets.
@@ -109,7 +110,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	}
 	slot := cluster.Slot(moving.Bucket().Tag())
 	n.do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
-	eventually(t, "the bucket is down", func() bool { return cluster.Moves(state(moving, 0).Err) })
+	eventually(t, "the bucket is down", func() bool { return fault.Moves(state(moving, 0).Err) })
 	n.stay(rest, before)
 	n.do("CLUSTER", "SETSLOT", slot, "STABLE")
 	waitUp(t, moving)

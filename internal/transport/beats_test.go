@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/cluster"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // A fakeNode is a fake cluster node. At heartbeat briefMove a slot begins to move, and the move is cancelled
@@ -97,7 +98,7 @@ func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
-		if e := state(p, 0); !cluster.Moves(e.Err) {
+		if e := state(p, 0); !fault.Moves(e.Err) {
 			t.Errorf("after %d heartbeats the bucket still votes: %+v", node.beats, e)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/transport/cluster"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/pipe"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -111,7 +110,7 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 // setDown makes Send return err, and notifies the watchers. After m has ended, the reason does not change. If err means
 // that the hash slot of the keys is being moved, setDown counts a move, also for a node that is used as a plain master.
 func (m *master) setDown(op string, err error) {
-	if cluster.Moves(err) {
+	if fault.Moves(err) {
 		m.moves++
 	}
 	m.mu.Lock()

@@ -76,22 +76,11 @@ func SlotQuestions(tag string, replicasFunc func(n int)) []wire.Question {
 			}
 			replicas, moving, err := readNodes(text, Slot(tag))
 			if replicasFunc(replicas); moving {
-				return errMoving
+				return fault.ErrMoving
 			}
 			return err
 		}},
 	}
-}
-
-// errMoving is the reason why a master has no vote in a bucket whose slot is being moved: the locks in the slot migrate
-// one by one.
-var errMoving = errors.New("its hash slot is being migrated to another node: the lock keys move there one by one")
-
-// Moves reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
-// lost, even if the same node owns the slot again afterwards.
-func Moves(err error) bool {
-	return errors.Is(err, errMoving) ||
-		fault.IsCode(err, "MOVED") || fault.IsCode(err, "ASK") || fault.IsCode(err, "TRYAGAIN")
 }
 
 // readNodes parses the reply of CLUSTER NODES. It returns the number of replicas of the queried node, connected or not,

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // Slot returns the same slots as CLUSTER KEYSLOT.
@@ -56,14 +54,6 @@ func TestReadNodes(t *testing.T) {
 	for _, text := range []string{"", "aa n1:7000@1 master\n", strings.ReplaceAll(nodes(""), "myself,", "")} {
 		if _, _, err := readNodes(text, 1); err == nil {
 			t.Errorf("readNodes accepted %q", text)
-		}
-	}
-	for err, want := range map[error]bool{
-		errMoving: true, fault.Down(redis.Error("MOVED 1 a:1")): true, redis.Error("ASK 1 a:1"): true,
-		redis.Error("TRYAGAIN Multiple keys request"): true, redis.Error("CLUSTERDOWN"): false, fault.ErrTimeout: false,
-	} {
-		if Moves(err) != want {
-			t.Errorf("Moves(%v) is %v", err, !want)
 		}
 	}
 }

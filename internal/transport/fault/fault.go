@@ -112,6 +112,16 @@ func Transient(reply redis.Error) bool {
 	return false
 }
 
+// ErrMoving is the reason why a master has no vote in a bucket whose slot is being moved: the locks in the slot migrate
+// one by one.
+var ErrMoving = errors.New("its hash slot is being migrated to another node: the lock keys move there one by one")
+
+// Moves reports whether err means that the slot is being moved, or has moved. The locks in the slot may then be
+// lost, even if the same node owns the slot again afterwards.
+func Moves(err error) bool {
+	return errors.Is(err, ErrMoving) || IsCode(err, "MOVED") || IsCode(err, "ASK") || IsCode(err, "TRYAGAIN")
+}
+
 // ContextError returns why ctx ended: its error, joined with its cause if that differs.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()

@@ -66,3 +66,14 @@ func TestTimeoutIsNoDeadlineOfCaller(t *testing.T) {
 		t.Errorf("%v: timeout %v, deadline %v", err, errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded))
 	}
 }
+
+func TestMoves(t *testing.T) {
+	for err, want := range map[error]bool{
+		ErrMoving: true, Down(redis.Error("MOVED 1 a:1")): true, redis.Error("ASK 1 a:1"): true,
+		redis.Error("TRYAGAIN Multiple keys request"): true, redis.Error("CLUSTERDOWN"): false, ErrTimeout: false,
+	} {
+		if Moves(err) != want {
+			t.Errorf("Moves(%v) is %v", err, !want)
+		}
+	}
+}

@@ -88,10 +88,10 @@ func (p *Pipe) deliver(r *request, value any) error {
 	if !isScript { // the Receiver decides: the command may be optional
 		return nil
 	}
-	switch fault.Code(reply) {
-	case "MOVED", "ASK", "TRYAGAIN": // the slot of the bucket is being moved, or has moved
+	switch {
+	case refused && fault.Moves(reply):
 		return reply
-	case "READONLY":
+	case fault.Code(reply) == "READONLY":
 		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it grants no locks, and may have lost those it had",
 			reply))
 	}
