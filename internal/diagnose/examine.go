@@ -120,6 +120,7 @@ type facts struct {
 	fastest      time.Duration       // the shortest of a few exchanges
 
 	stop    transport.Stopping // set if the master may be replaced by a replica
+	service string             // the name of the master for its sentinels
 	answers []sentinel.Answer  // one per sentinel
 
 	findings []redlockinfo.Finding
@@ -160,8 +161,8 @@ func (q *inquiry) examine(ctx context.Context, m transport.Subject) facts {
 	f := facts{name: m.Name, user: m.Config.UserName(), cfg: m.Config, expires: -1}
 	f.reached = make(map[string]bool)
 	f.durable = slices.Contains(q.Durable, m.Name)
-	if by := m.Config.Finder(); by != nil {
-		f.answers = by.Survey(ctx)
+	if by, ok := m.Config.Authority().(*sentinel.Finder); ok {
+		f.service, f.answers = by.Name, by.Survey(ctx)
 	}
 	target := m.Config.Target
 	target.Database = 0 // the questions select it, so that a missing right to SELECT hides no other missing right

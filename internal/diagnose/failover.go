@@ -76,7 +76,7 @@ func (f *facts) sentinels() (rule transport.Promotion, ok bool) {
 	if best.Quorum <= best.Sentinels/2 {
 		f.find(notice, "sentinels", fmt.Sprintf("%d of %d sentinels can start a failover", best.Quorum, best.Sentinels),
 			"after an unnecessary failover it does not vote until the max TTL has passed", fmt.Sprintf(stepQuorum,
-				f.cfg.Finder().Name, best.Sentinels/2+1))
+				f.service, best.Sentinels/2+1))
 	}
 	return transport.Promotion{Replicas: best.Replicas, After: best.DownAfter}, true
 }

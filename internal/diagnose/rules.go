@@ -134,7 +134,7 @@ func (f *facts) replica(admitted bool) (what, do string) {
 		for _, a := range f.answers {
 			addrs = append(addrs, a.Addr)
 		}
-		name, all := f.cfg.Finder().Name, strings.Join(addrs, ", ")
+		name, all := f.service, strings.Join(addrs, ", ")
 		best, _ := sentinel.Latest(f.answers)
 		monitor := fmt.Sprintf("%s %s %s %d", name, host, port, max(best.Quorum, len(addrs)/2+1))
 		return what, fmt.Sprintf(stepMonitor, name, all, monitor, all)

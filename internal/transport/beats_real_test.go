@@ -11,7 +11,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/internal/transport/cluster"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -108,7 +107,10 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 			id = strings.Fields(line)[0]
 		}
 	}
-	slot := cluster.Slot(moving.Bucket().Tag())
+	slot, err := redis.Int(n.conn.Do("CLUSTER", "KEYSLOT", moving.Bucket().Tag()))
+	if err != nil {
+		t.Fatal(err)
+	}
 	n.do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
 	eventually(t, "the bucket is down", func() bool { return fault.Moves(state(moving, 0).Err) })
 	n.stay(rest, before)

@@ -16,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
 
 // A vault is a credentials provider whose password changes with each call.
@@ -246,7 +247,7 @@ func TestProviderOfClusterAndSentinel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := cfg.failover.finder().Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
+	if s := cfg.Authority().(*sentinel.Finder).Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
 		t.Errorf("the provider of the sentinel is set: %v; that of the master: %v", s.Provider, cfg.Provider)
 	}
 }

@@ -5,8 +5,8 @@
 // # Packages
 //
 //	internal/transport           masters by number, sessions, pending releases, events
-//	internal/transport/sentinel  the address of a master behind Sentinel, and its failovers
-//	internal/transport/cluster   the owner of a slot in a Redis Cluster, and whether the slot moves
+//	internal/transport/sentinel  a master behind Sentinel: its URL, its address, its failovers
+//	internal/transport/cluster   a master in a Redis Cluster: its URL, the node that owns a slot, whether the slot moves
 //	internal/transport/feed      subscriptions, on a second connection per master
 //	internal/transport/pipe      one connection in use: queue, writer, reader, watchdog, one reply for each request
 //	internal/transport/wire      making a connection, with redigo: dialling, logging in, bounds on the data from a server
@@ -33,9 +33,9 @@
 //
 // # Sentinel and Cluster
 //
-// A master that a replica may replace has a failover: the rule by which it may vote. Sentinel and Cluster are two kinds
-// of the failover's authority, each in one file with one package. Sessions, heartbeats and the list of masters do not
-// know which of them a master has, and the methods that they call do nothing for a plain master.
+// A master that a replica may replace has a failover: the rule by which it may vote. It asks an [Authority], which
+// package sentinel or package cluster implements; schemes.go chooses by the scheme of the URL, and is all that imports
+// the two. Nothing else here knows which of them a master has.
 //
 // # States of a master
 //

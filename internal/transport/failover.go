@@ -2,6 +2,7 @@ package transport
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/fault"
-	"github.com/redlock-go/redlock/internal/transport/sentinel"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
@@ -24,48 +24,76 @@ import (
 // A plain master has none: the methods that sessions call also work on nil.
 type failover struct {
 	twoHold bool // whether the option TwoHolders is set
-	authority
+	Authority
 }
 
-// An authority finds the master, and decides when a replica replaces it: the sentinels, or the nodes of a cluster. It
-// is all that distinguishes the two, and sentinel.go and cluster.go are all that implements it. Package diagnose, which
-// explains both to people, also tells them apart.
-type authority interface {
-	// follow ends the sessions of m with a replaced server. It returns when m ends, or at once if nothing is to be
-	// followed.
-	follow(m *master)
-	// rule returns when a replica is promoted, or nil if that is not known yet. s is what the session has read.
-	rule(s *Stopping) *Promotion
-	settings(s *Stopping) []wire.Question // read the settings of the rule into s
-	place(s *Stopping) []wire.Question    // read into s, and verify, what changes with the digest
-	// heartbeat returns the heartbeat of a session for which digest was the last digest.
-	heartbeat(digest string) *frame.Call
-	// digest returns what changes when the identity or the place of the server does, from the reply to a heartbeat. It is
+// An Authority finds a master that a replica may replace, and knows when a replica does so: the sentinels, or the nodes
+// of a cluster. Packages sentinel and cluster have one each, and schemes.go chooses between them. Nothing else in this
+// package knows which of the two a master has. Package diagnose, which explains both to people, tells them apart.
+type Authority interface {
+	// Find returns the address of the master.
+	Find(ctx context.Context) (addr string, err error)
+	// Follow calls foundFunc with the address of the master, whenever it may have changed, until ctx ends. It returns at
+	// once if the master itself says that it has been replaced.
+	Follow(ctx context.Context, foundFunc func(addr string))
+	// InCluster reports whether the master must be a cluster node.
+	InCluster() bool
+
+	// Reported returns the rule by which a replica is promoted, if Find has learned it; see Promotion.
+	Reported() (replicas int, after time.Duration, ok bool)
+	// RuleQuestions and PlaceQuestions read the rule from the master, if Find does not. PlaceQuestions also verify what
+	// changes with the digest.
+	RuleQuestions(afterFunc func(time.Duration)) []wire.Question
+	PlaceQuestions(replicasFunc func(int)) []wire.Question
+
+	// Heartbeat returns the heartbeat of a session for which digest was the last digest.
+	Heartbeat(digest string) *frame.Call
+	// Digest returns what changes when the identity or the place of the server does, from the reply to a heartbeat. It is
 	// "" if that is not known.
-	digest(fields map[string]string) string
-	clustered() bool          // whether the master must be a cluster node
-	finder() *sentinel.Finder // nil in a cluster
+	Digest(fields map[string]string) string
 }
 
-// noDigest is the digest of a server whose place never changes.
+// noDigest is the digest of a plain master, whose place never changes.
 const noDigest = "-"
 
 func (f *failover) twoHolders() bool { return f != nil && f.twoHold }
 
-func (f *failover) inCluster() bool { return f != nil && f.clustered() }
+func (f *failover) inCluster() bool { return f != nil && f.InCluster() }
 
 func (f *failover) call(digest string) *frame.Call {
 	if f == nil {
 		return heartbeat.Call(false)
 	}
-	return f.heartbeat(digest)
+	return f.Heartbeat(digest)
 }
 
 func (f *failover) digestOf(fields map[string]string) string {
 	if f == nil {
 		return noDigest
 	}
-	return f.digest(fields)
+	return f.Digest(fields)
+}
+
+// follow ends the session when the authority reports another address for the master. It compares the address of the
+// session with every report, even an unchanged one: right after a promotion, some sentinels still report the old
+// address, and a session with the old address may begin after other sentinels have reported the new address.
+func (f *failover) follow(m *master) {
+	f.Follow(m.ctx, func(addr string) {
+		if s := m.state.Load().sess; s != nil && s.addr != addr {
+			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the master is now at %s, no longer at %s", addr, s.addr)))
+		}
+	})
+}
+
+// rule returns when a replica is promoted, or nil if that is not known yet.
+func (f *failover) rule(s *Stopping) *Promotion {
+	if replicas, after, ok := f.Reported(); ok {
+		return &Promotion{replicas, after}
+	}
+	if s.ruleRead {
+		return &s.rule
+	}
+	return nil
 }
 
 // A Promotion describes when a replica is promoted.
@@ -79,7 +107,8 @@ type Stopping struct {
 	replicas int           // min-replicas-to-write
 	lag      time.Duration // min-replicas-max-lag
 	err      error         // why the settings cannot be read
-	rule     Promotion     // reported by a node of a cluster
+	rule     Promotion     // as the master reports it
+	ruleRead bool          // whether the master reports it
 	age      int           // number of heartbeats since the settings were read
 }
 
@@ -107,20 +136,20 @@ func (cfg *Config) FailsOver() bool { return cfg.failover != nil }
 // InCluster reports whether the master is the node of a cluster that owns a slot.
 func (cfg *Config) InCluster() bool { return cfg.failover.inCluster() }
 
-// Finder returns the sentinels of the master, or nil if it is not behind Sentinel.
-func (cfg *Config) Finder() *sentinel.Finder {
+// Authority returns the authority of the master, or nil if no replica may replace the master.
+func (cfg *Config) Authority() Authority {
 	if cfg.failover == nil {
 		return nil
 	}
-	return cfg.failover.finder()
+	return cfg.failover.Authority
 }
 
-// StoppingQuestions returns the commands that read s and, in a cluster, the rule by which a replica is promoted.
+// StoppingQuestions returns the commands that read s and the rule by which a replica is promoted.
 func (cfg *Config) StoppingQuestions(s *Stopping) []wire.Question {
 	return cfg.failover.allQuestions(s)
 }
 
-// Rule returns the rule that the nodes of the cluster have reported.
+// Rule returns the rule that the master has reported.
 func (s *Stopping) Rule() Promotion { return s.rule }
 
 const stoppingSettings = "min-replicas-*"
@@ -231,7 +260,7 @@ func (f *failover) allQuestions(s *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
-	return append(f.settingsOf(s), f.place(s)...)
+	return append(f.settingsQuestions(s), f.placeQuestions(s)...)
 }
 
 // dueQuestions returns those of allQuestions that are sent with the next heartbeat, except those about the place.
@@ -242,7 +271,7 @@ func (f *failover) dueQuestions(s *Stopping) []wire.Question {
 	if s.age = (s.age + 1) % settingsEvery; s.age != 0 {
 		return nil
 	}
-	return f.settingsOf(s)
+	return f.settingsQuestions(s)
 }
 
 // placeQuestions returns the questions about the place.
@@ -250,17 +279,12 @@ func (f *failover) placeQuestions(s *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
-	return f.place(s)
+	return f.PlaceQuestions(func(replicas int) { s.rule.Replicas, s.ruleRead = replicas, true })
 }
 
-func (f *failover) settingsOf(s *Stopping) []wire.Question {
-	return append([]wire.Question{configGet(stoppingSettings, s.readSettings)}, f.settings(s)...)
-}
-
-// configGet returns an optional question that reads the settings that match pattern.
-func configGet(pattern string, readFunc func(settings map[string]string, err error)) wire.Question {
-	return wire.Optional("config get", func(reply any, _ redis.Error) { readFunc(redis.StringMap(reply, nil)) },
-		"CONFIG", "GET", pattern)
+func (f *failover) settingsQuestions(s *Stopping) []wire.Question {
+	return append([]wire.Question{wire.ConfigGet(stoppingSettings, s.readSettings)},
+		f.RuleQuestions(func(after time.Duration) { s.rule.After, s.ruleRead = after, true })...)
 }
 
 // stale returns an error if a master that a replica may replace has not answered a heartbeat recently: the master or

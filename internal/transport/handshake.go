@@ -49,13 +49,13 @@ func (s *session) questions(asked clock.Instant) (list []wire.Question) {
 			s.byText = s.byText || refusal != ""
 		}, "SCRIPT", "LOAD", script.Text))
 	}
-	list = append(list, configGet(backlogTTL, func(settings map[string]string, _ error) {
+	list = append(list, wire.ConfigGet(backlogTTL, func(settings map[string]string, _ error) {
 		if seconds, known := settings[backlogTTL]; known {
 			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(Number(seconds))*time.Second, true
 		}
 	}))
 	if s.m.cfg.failover == nil { // a master with failover cannot be durable
-		list = append(list, configGet(fsyncSettings, s.info.readFsync))
+		list = append(list, wire.ConfigGet(fsyncSettings, s.info.readFsync))
 	}
 	return append(list, s.introduce()...)
 }

@@ -70,7 +70,7 @@ func (p *Persistence) questions() []wire.Question {
 	if p.age = (p.age + 1) % settingsEvery; p.age != 0 {
 		return nil
 	}
-	return []wire.Question{configGet(fsyncSettings, p.readFsync)}
+	return []wire.Question{wire.ConfigGet(fsyncSettings, p.readFsync)}
 }
 
 // readFsync reads the reply to CONFIG GET of fsyncSettings.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,12 +28,12 @@ type Master struct {
 	addr    string
 	useTLS  bool
 	opts    []Option // options of the URL first, then those of the caller
-	service string   // the master's name in the configuration of its sentinels
-	nodes   []string // the addresses of its sentinels, or of nodes of the cluster
+	service string   // the name of the master for its sentinels; "" if it has none
+	nodes   []string // the addresses of the hosts that know the master: its sentinels, or nodes of the cluster
 	buckets int      // number of buckets of the cluster
 	bucket  int      // number of the bucket, from 1; 0 if not yet known
-	// authorityFunc makes cfg refer to the master that the returned authority finds. It is nil for a plain master.
-	authorityFunc func(m *Master, cfg *Config) (authority, error)
+	// authorityFunc returns the authority that finds the master. It is nil for a plain master.
+	authorityFunc func(m *Master, cfg *Config) (Authority, error)
 	foreign       *redis.Pool
 	noGuard       bool  // whether the URL has guard=off
 	err           error // why the Master is invalid
@@ -123,27 +122,6 @@ func checkMasterName(name string) error {
 // Err returns why m is invalid, or nil. [New] and [Transport.Use] return the same error.
 func (m Master) Err() error { return m.err }
 
-// A urlForm describes the URLs of one scheme.
-type urlForm struct {
-	keys []string // the query parameters
-	text string   // the form, for error texts
-}
-
-// parsers parse the parts of a URL that only this scheme has. hosts are all hosts of the URL.
-var parsers = map[string]func(m *Master, u *url.URL, hosts string) error{
-	"redis": parsePlain, "unix": parseSocket, "redis+sentinel": parseSentinel, "redis+cluster": parseCluster,
-}
-
-// forms has one form for each scheme and its variants for TLS and Valkey.
-var forms = map[string]urlForm{
-	"redis": {[]string{"name", "guard"}, "redis://[[user]:password@]host[:port][/database][?name=...][&guard=off]"},
-	"unix":  {[]string{"name", "guard", "db"}, "unix://[[user]:password@]/path/to/socket[?db=0][&name=...][&guard=off]"},
-	"redis+sentinel": {[]string{"allow", "db", "name"}, "redis+sentinel://[user:password@]host:port,host:port,..." +
-		"/service[?db=0][&allow=two-holders][&name=...], where service is the master's name for the sentinels"},
-	"redis+cluster": {[]string{"allow", "buckets", "name"}, "redis+cluster://[user:password@]host:port,host:port,...?" +
-		"buckets=64[&allow=two-holders][&name=...]"},
-}
-
 // parse sets the fields of m from raw. Its errors contain no part of raw that may be a password.
 func (m *Master) parse(raw string) error {
 	if !strings.Contains(raw, "://") {
@@ -158,13 +136,13 @@ func (m *Master) parse(raw string) error {
 	scheme := strings.Replace(u.Scheme, "valkey", "redis", 1)
 	m.network, m.useTLS = "tcp", strings.HasPrefix(scheme, "rediss")
 	scheme = strings.Replace(scheme, "rediss", "redis", 1)
-	form, known := forms[scheme]
+	form, known := schemes[scheme]
 	if !known {
 		return fmt.Errorf("the scheme %q is not one of redis, rediss, valkey, valkeys, unix, redis+sentinel, redis+cluster",
 			u.Scheme)
 	}
 	if u.Fragment != "" {
-		return errors.New("it is not of the form " + form.text)
+		return errors.New("it is not of the form " + form.form)
 	}
 	q := u.Query()
 	if err := m.parseQuery(q, form); err != nil {
@@ -182,7 +160,7 @@ func (m *Master) parse(raw string) error {
 	if scheme == "redis" {
 		database = strings.TrimPrefix(u.Path, "/")
 	}
-	err = parsers[scheme](m, u, hosts)
+	err = form.parseFunc(m, u, hosts)
 	if name := q.Get("name"); err == nil && q.Has("name") {
 		m.Name, err = name, checkMasterName(name)
 	}
@@ -198,7 +176,7 @@ func (m *Master) parse(raw string) error {
 }
 
 // parseQuery checks that the URL has only parameters of its form, each at most once, and applies guard and allow.
-func (m *Master) parseQuery(q url.Values, form urlForm) error {
+func (m *Master) parseQuery(q url.Values, form scheme) error {
 	for key, values := range q {
 		if slices.Contains(form.keys, key) && len(values) == 1 {
 			continue
@@ -206,7 +184,7 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 		if strings.Contains(key, "@") { // the text before the @ may be a password
 			key = fault.Hidden
 		}
-		return fmt.Errorf("the parameter %q is unknown or given twice; the form is %s", key, form.text)
+		return fmt.Errorf("the parameter %q is unknown or given twice; the form is %s", key, form.form)
 	}
 	if m.noGuard = q.Get("guard") == "off"; q.Has("guard") && !m.noGuard {
 		return errors.New("the parameter guard has only the value off")
@@ -220,39 +198,38 @@ func (m *Master) parseQuery(q url.Values, form urlForm) error {
 	return nil
 }
 
-// parsePlain sets the address and the name of a plain master.
-func parsePlain(m *Master, u *url.URL, _ string) (err error) {
-	m.addr, err = addrOf(u, "6379")
-	m.Name = m.addr
-	return err
-}
-
-// parseSocket sets the address and the name of a master from the path of its socket.
-func parseSocket(m *Master, u *url.URL, _ string) error {
-	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-		return errors.New("a socket needs an absolute path: unix:///path/to/socket")
-	}
-	m.network, m.addr = "unix", filepath.Clean(u.Path)
-	m.Name = m.addr
-	return nil
-}
-
-// parseHosts sets the addresses of sentinels, or of nodes of a cluster, and the name of the master.
-func (m *Master) parseHosts(hosts, port string) error {
+// parseHosts sets the addresses of the hosts that know the master, and names the master after them.
+func (m *Master) parseHosts(hosts, defaultPort, service string) error {
 	for host := range strings.SplitSeq(hosts, ",") {
 		one, err := url.Parse("redis://" + host)
 		if err != nil || host == "" || one.Path != "" || one.User != nil {
 			return errors.New("one of its hosts is invalid: hosts must be host or host:port, separated by commas")
 		}
-		addr, err := addrOf(one, port)
+		addr, err := addrOf(one, defaultPort)
 		if err != nil {
 			return err
 		}
 		m.nodes = append(m.nodes, addr)
 	}
 	m.addr = m.nodes[0]
-	m.Name = cmp.Or(m.service, "cluster") + "@" + strings.Join(slices.Sorted(slices.Values(m.nodes)), ",")
+	m.Name = service + "@" + strings.Join(slices.Sorted(slices.Values(m.nodes)), ",")
 	return nil
+}
+
+// firstHost removes all hosts except the first from a URL of sentinels or of a cluster, because package url accepts
+// only one host. hosts is the list of all hosts.
+func firstHost(raw string) (one, hosts string) {
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if !strings.Contains(scheme, "+") {
+		return raw, ""
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	start := strings.LastIndexByte(rest[:end], '@') + 1
+	first, _, _ := strings.Cut(rest[start:end], ",")
+	return scheme + "://" + rest[:start] + first + rest[end:], rest[start:end]
 }
 
 // noScheme returns the error for a target without a scheme. If nothing else is wrong with the target, the error shows
@@ -343,7 +320,7 @@ func (m Master) settings(common Config) (Config, error) {
 		if err != nil {
 			return Config{}, err
 		}
-		cfg.failover = &failover{cfg.TwoHolders, by}
+		cfg.failover, cfg.FindFunc = &failover{cfg.TwoHolders, by}, by.Find
 	}
 	if cfg.failover != nil { // the client must notice a partition before a replica is promoted
 		cfg.Heartbeat = min(cfg.Heartbeat, DefaultHeartbeat)

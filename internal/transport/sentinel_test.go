@@ -44,7 +44,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
 			t.Errorf("%s is parsed as %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}
-		for _, s := range cfg.failover.finder().Sentinels {
+		for _, s := range cfg.Authority().(*sentinel.Finder).Sentinels {
 			if s.User != "" || s.Password != "" || (s.TLS != nil) != c.useTLS {
 				t.Errorf("%s: the target of a sentinel is %+v", c.url, s)
 			}
@@ -295,21 +295,29 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 		t.Errorf("the sentinel received %q, and the master received %q", sent[s], sent[m])
 	}
 	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{Sentinels: defaults().Target})
-	if err != nil || cfg.failover.finder().Sentinels[0].TLS == cfg.TLS {
+	if err != nil || cfg.Authority().(*sentinel.Finder).Sentinels[0].TLS == cfg.TLS {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
 	cfg, err = URL("rediss+sentinel://s:1/job", WithTLSConfig(&tls.Config{ServerName: "m"})).settings(defaults())
-	if err != nil || cfg.failover.finder().Sentinels[0].TLS.ServerName != "" {
+	if err != nil || cfg.Authority().(*sentinel.Finder).Sentinels[0].TLS.ServerName != "" {
 		t.Error("the sentinels use the TLS configuration of the master", err)
 	}
+}
+
+// reported is an authority that has reported this rule.
+type reported struct {
+	*sentinel.Finder
+	rule Promotion
+}
+
+func (r reported) Reported() (replicas int, after time.Duration, ok bool) {
+	return r.rule.Replicas, r.rule.After, true
 }
 
 // failoverAfter returns the failover of a master whose sentinels have reported this number of replicas and this time
 // of silence.
 func failoverAfter(replicas int, silence time.Duration) *failover {
-	by := new(sentinels)
-	by.found(sentinel.Place{Replicas: replicas, DownAfter: silence})
-	return &failover{authority: by}
+	return &failover{Authority: reported{new(sentinel.Finder), Promotion{replicas, silence}}}
 }
 
 // replaceable configures a master with one replica that is promoted after five seconds of silence.

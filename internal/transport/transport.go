@@ -61,9 +61,9 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
 		return nil, fault.Invalid("a TLS configuration is given, but no master uses TLS: " +
 			"write rediss:// in place of redis://")
-	case (common.Sentinels.Password != "" || common.Sentinels.Provider != nil || common.Sentinels.TLS != nil) &&
-		!slices.ContainsFunc(masters, func(m Master) bool { return m.service != "" }):
-		return nil, fault.Invalid("credentials or TLS of sentinels are given, but no master has a redis+sentinel:// URL")
+	}
+	if err := checkSentinels(&common, masters); err != nil {
+		return nil, err
 	}
 	p := &Transport{common: opts, beats: shared}
 	name := library

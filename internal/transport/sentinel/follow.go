@@ -15,10 +15,10 @@ import (
 // without PING, a connection to a vanished server would stay open for hours.
 const Period = 10 * time.Second
 
-// Follow calls placeFunc with each place that Find returns, until ctx ends. It calls Find immediately, every [Period],
-// and when a sentinel announces a failover. Follow subscribes to all sentinels, because a sentinel that is isolated by
-// a partition announces nothing.
-func (f *Finder) Follow(ctx context.Context, placeFunc func(Place)) {
+// Follow calls foundFunc with each address that Find returns, until ctx ends. It calls Find immediately, every
+// [Period], and when a sentinel announces a failover. Follow subscribes to all sentinels, because a sentinel that is
+// isolated by a partition announces nothing.
+func (f *Finder) Follow(ctx context.Context, foundFunc func(addr string)) {
 	var hub feed.Hub
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -34,8 +34,8 @@ func (f *Finder) Follow(ctx context.Context, placeFunc func(Place)) {
 	news := make(chan struct{}, 1)
 	hub.Subscribe("+switch-master", &announcements{f.Name, news})
 	for ctx.Err() == nil {
-		if p, err := f.Find(ctx); err == nil {
-			placeFunc(p)
+		if addr, err := f.Find(ctx); err == nil {
+			foundFunc(addr)
 		}
 		select {
 		case <-news:

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
@@ -28,22 +31,49 @@ type Place struct {
 // An Answer is the reply of one sentinel.
 type Answer = wire.Answer[Place]
 
-// A Finder looks up one master at its sentinels. All methods are safe for concurrent use.
+// A Finder looks up one master at its sentinels. It implements transport.Authority. All methods are safe for concurrent
+// use.
 type Finder struct {
 	Name      string // the name of the master in the configuration of the sentinels
 	Sentinels []wire.Target
+	last      atomic.Pointer[Place] // what a majority has answered last; nil if none has
 }
 
 // Find queries all sentinels concurrently, and returns as soon as a majority has answered, or when ctx ends.
-func (f *Finder) Find(ctx context.Context) (Place, error) {
+func (f *Finder) Find(ctx context.Context) (addr string, err error) {
 	need := len(f.Sentinels)/2 + 1
 	answers := wire.Poll(ctx, f.Sentinels, need, f.ask)
 	best, n := Latest(answers)
-	if n >= need {
-		return best, nil
+	if n < need {
+		return "", f.unknown(answers, n, need)
 	}
-	return Place{}, f.unknown(answers, n, need)
+	f.last.Store(&best)
+	return best.Addr, nil
 }
+
+// Reported implements transport.Authority.
+func (f *Finder) Reported() (replicas int, after time.Duration, ok bool) {
+	p := f.last.Load()
+	if p == nil {
+		return 0, 0, false
+	}
+	return p.Replicas, p.DownAfter, true
+}
+
+// InCluster implements transport.Authority.
+func (f *Finder) InCluster() bool { return false }
+
+// RuleQuestions implements transport.Authority. The master need not be asked: the sentinels have the rule.
+func (f *Finder) RuleQuestions(func(time.Duration)) []wire.Question { return nil }
+
+// PlaceQuestions implements transport.Authority.
+func (f *Finder) PlaceQuestions(func(int)) []wire.Question { return nil }
+
+// Heartbeat implements transport.Authority.
+func (f *Finder) Heartbeat(string) *frame.Call { return heartbeat.Call(true) }
+
+// Digest implements transport.Authority. The place of the master does not change: another one has another connection.
+func (f *Finder) Digest(map[string]string) string { return "-" }
 
 // unknown returns the error for too few addresses. Equal texts are joined, and the cause is the one that all failed
 // answers share.

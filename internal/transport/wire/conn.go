@@ -94,6 +94,12 @@ func Optional(op string, handleFunc func(reply any, refusal redis.Error), comman
 	}}
 }
 
+// ConfigGet returns an optional question that reads the settings that match pattern.
+func ConfigGet(pattern string, readFunc func(settings map[string]string, err error)) Question {
+	return Optional("config get", func(reply any, _ redis.Error) { readFunc(redis.StringMap(reply, nil)) },
+		"CONFIG", "GET", pattern)
+}
+
 // Refusal returns reply if it is an error reply, and nil otherwise.
 func Refusal(reply any) error {
 	if refusal, refused := reply.(redis.Error); refused {

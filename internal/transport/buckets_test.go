@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/transport/cluster"
 )
 
 func TestEachBucketHasItsPool(t *testing.T) {
@@ -62,7 +64,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 			_, err := io.WriteString(w, bulk("aa h:6379@1 myself,master - 0 1 1 connected 0-16383\n"))
 			return true, err
 		}
-		inBucket := set(func(c *Config) { c.failover = &failover{true, clusterNode{"{1}"}} })
+		inBucket := set(func(c *Config) { c.failover = &failover{true, &cluster.Slot{Tag: "{1}"}} })
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial), inBucket)
 		waitUp(t, p)
 		if n := state(p, 0).Info.Moves; n != 0 || !p.Settled(0, n, "p") {

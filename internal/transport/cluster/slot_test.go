@@ -9,16 +9,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Slot returns the same slots as CLUSTER KEYSLOT.
+// slotOf returns the same slots as CLUSTER KEYSLOT.
 func TestSlotsOfTags(t *testing.T) {
 	for tag, slot := range map[string]int{"{foo}": 12182, "{1}": 9842, "{123456789}": 12739} {
-		if got := Slot(tag); got != slot {
+		if got := slotOf(tag); got != slot {
 			t.Errorf("the slot of %s is %d, want %d", tag, got, slot)
 		}
 	}
 	var shards [3]int
 	for i := range 64 {
-		shards[Slot(fmt.Sprintf("{%d}", i+1))*3/16384]++
+		shards[slotOf(fmt.Sprintf("{%d}", i+1))*3/16384]++
 	}
 	if slices.Min(shards[:]) < 14 {
 		t.Errorf("the bucket counts of the three shards are %v, want at least 14 each", shards)

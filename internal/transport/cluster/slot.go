@@ -8,18 +8,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// Owner queries all nodes concurrently for the owner of tag's slot, and returns the first answer.
-func Owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, err error) {
+// A Slot is the hash slot of a tag such as "{17}". The node that owns the slot is the master. A Slot implements
+// transport.Authority.
+type Slot struct {
+	Tag   string
+	Nodes []wire.Target // some or all of the nodes of the cluster
+}
+
+// Find queries all nodes concurrently for the owner of the slot, and returns the first answer.
+func (s *Slot) Find(ctx context.Context) (addr string, err error) {
 	var causes []string
 	shared := fault.Unknown // the cause of all errors, if it is the same
-	for _, a := range wire.Poll(ctx, nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
+	for _, a := range wire.Poll(ctx, s.Nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
 		addr := t.Addr
 		findOwner := func(reply any) error {
 			refusal, _ := reply.(redis.Error)
@@ -29,7 +39,7 @@ func Owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 			}
 			return wire.Refusal(reply)
 		}
-		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: findOwner})
+		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", s.Tag}, TakeFunc: findOwner})
 		return addr, err
 	}) {
 		if a.Err == nil {
@@ -43,7 +53,7 @@ func Owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, e
 		}
 		causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
 	}
-	return "", fault.New(fmt.Sprintf("no node of the cluster returned the owner of the slot of %s: %s", tag,
+	return "", fault.New(fmt.Sprintf("no node of the cluster returned the owner of the slot of %s: %s", s.Tag,
 		strings.Join(causes, "; ")), shared)
 }
 
@@ -64,17 +74,35 @@ func movedTo(reply redis.Error, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// SlotQuestions returns questions that read whether a node owns the slot of tag, and whether the slot is being moved.
-// They call replicasFunc with the number of replicas of the node.
-func SlotQuestions(tag string, replicasFunc func(n int)) []wire.Question {
+// Follow implements transport.Authority. A node that no longer owns the slot says so itself, by MOVED.
+func (s *Slot) Follow(context.Context, func(addr string)) {}
+
+// Reported implements transport.Authority.
+func (s *Slot) Reported() (replicas int, after time.Duration, ok bool) { return 0, 0, false }
+
+// InCluster implements transport.Authority.
+func (s *Slot) InCluster() bool { return true }
+
+// RuleQuestions returns a question that reads cluster-node-timeout.
+func (s *Slot) RuleQuestions(afterFunc func(time.Duration)) []wire.Question {
+	const setting = "cluster-node-timeout"
+	return []wire.Question{wire.ConfigGet(setting, func(settings map[string]string, _ error) {
+		ms, _ := strconv.Atoi(settings[setting]) // 0 if it cannot be read, which no rule allows
+		afterFunc(time.Duration(ms) * time.Millisecond)
+	})}
+}
+
+// PlaceQuestions returns questions that read whether the node owns the slot, whether the slot is being moved, and how
+// many replicas the node has.
+func (s *Slot) PlaceQuestions(replicasFunc func(n int)) []wire.Question {
 	return []wire.Question{
-		{Op: "find slot", Command: []string{"EXISTS", tag}, TakeFunc: wire.Refusal},
+		{Op: "find slot", Command: []string{"EXISTS", s.Tag}, TakeFunc: wire.Refusal},
 		{Op: "cluster nodes", Command: []string{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
 			text, err := redis.String(reply, nil)
 			if err != nil {
 				return fmt.Errorf("CLUSTER NODES: %w", err)
 			}
-			replicas, moving, err := readNodes(text, Slot(tag))
+			replicas, moving, err := readNodes(text, slotOf(s.Tag))
 			if replicasFunc(replicas); moving {
 				return fault.ErrMoving
 			}
@@ -82,6 +110,12 @@ func SlotQuestions(tag string, replicasFunc func(n int)) []wire.Question {
 		}},
 	}
 }
+
+// Heartbeat implements transport.Authority.
+func (s *Slot) Heartbeat(digest string) *frame.Call { return heartbeat.ClusterCall(s.Tag, digest) }
+
+// Digest implements transport.Authority.
+func (s *Slot) Digest(fields map[string]string) string { return fields[heartbeat.Digest] }
 
 // readNodes parses the reply of CLUSTER NODES. It returns the number of replicas of the queried node, connected or not,
 // and whether the slot is being moved from or to that node.
@@ -106,9 +140,9 @@ func readNodes(text string, slot int) (replicas int, moving bool, err error) {
 	return masters[self], moving, nil
 }
 
-// Slot returns the hash slot of a tag such as "{17}": CRC-16 (XMODEM) of the text in the braces, modulo 16384, as the
+// slotOf returns the number of the slot of a tag: CRC-16 (XMODEM) of the text in the braces, modulo 16384, as the
 // Redis Cluster specification defines it.
-func Slot(tag string) int {
+func slotOf(tag string) int {
 	crc := uint16(0)
 	for _, b := range []byte(strings.Trim(tag, "{}")) {
 		crc ^= uint16(b) << 8
