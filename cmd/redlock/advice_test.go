@@ -285,7 +285,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 // of these constants.
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
-	steps := slices.Concat(constantsOf(t, "../../internal/transport/steps.go"),
+	steps := slices.Concat(constantsOf(t, "../../internal/transport/advice.go"),
 		constantsOf(t, "../../internal/diagnose/steps.go"),
 		constantsOf(t, "../../internal/admission/steps.go"))
 	patterns := make([]*regexp.Regexp, len(steps))

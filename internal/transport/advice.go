@@ -98,3 +98,77 @@ func unexplained(err error) bool {
 	}
 	return true
 }
+
+// The steps that errors and findings recommend; those of findings alone are in package diagnose. Each step is safe if
+// it is followed literally. Commands are in backquotes. Redis commands are for the master of the finding, unless the
+// step names another server. A test of "redlock check" follows each step on real servers, and fails if a step has no
+// test case.
+const (
+	stepNothing       = "nothing: "
+	stepPassword      = "set the password in the URL, or with WithCredentials"
+	stepSentinelLogin = "set the user and the password of the sentinels (--sentinel-password-file, " +
+		"WithSentinelCredentials)"
+	stepLogin     = "set the user and the password of this master: in the URL, with WithCredentials, or with " + provider
+	provider      = "WithCredentialsProvider"
+	stepClients   = "stop a program that holds no locks and has many connections there"
+	stepProtected = "decide who may access it: give it a password (requirepass) that is in the URLs of all clients, or " +
+		"bind it to an address that only clients reach"
+	stepBusy = "a script is running there: end it with `SCRIPT KILL`; if the reply is UNKILLABLE, the script has " +
+		"written data: if it does not end, stop this server, and start it after the max TTL has passed"
+	stepProxy  = "use the address of the master itself: this seems to be a proxy, which does not answer INFO"
+	StepPlain  = "use the TLS port, or redis:// instead of rediss://"
+	stepServer = "use the address of a Redis or Valkey server: something else answers there"
+
+	stepFiles   = "make the files of --ca, --cert and --key valid and readable"
+	StepExpired = "renew the certificate of the server; if it is still valid, correct the clock of this host"
+	stepEarly   = "correct the clock of this host, or that of the host which made the certificate of the server, and " +
+		"renew it"
+	stepAuthority = "set the certificate authority that signed its certificate (--ca, WithTLSConfig)"
+	stepUnfit     = "replace the certificate of the server by one that is valid for TLS servers"
+	stepHost      = "use a host name that is in its certificate"
+	stepAnnounced = "add this address to the certificate of each server; or let its sentinels use the host names in the " +
+		"certificates: resolve-hostnames yes and announce-hostnames yes in each sentinel, and replica-announce-ip NAME " +
+		"in each server"
+
+	stepClientCertificate = "set the certificate of this client (--cert and --key, WithTLSConfig): the server requires one"
+	StepClientExpired     = "renew the certificate of this client (--cert); if it is still valid, correct the clock of " +
+		"the server"
+	stepClientRevoked   = "replace the certificate of this client (--cert): it is revoked"
+	stepClientAuthority = "use a certificate of this client (--cert) that an authority of the server has signed " +
+		"(tls-ca-cert-file)"
+	stepClientRefused = "replace the certificate of this client (--cert); the log of the server says what is wrong with it"
+	stepCommon        = "set the certificate of this client (--cert and --key) if the server requires one; else let it " +
+		"accept TLS 1.2 or 1.3 (tls-protocols, tls-ciphers)"
+	stepSecret   = "make its password readable: the file, or the result of the command or the provider"
+	stepDatabase = "use a database that exists, and that its user may select"
+	stepClosed   = "if the port is one for TLS, use rediss://; if not, " + stepFull
+	stepFull     = "if it serves other clients, it has as many as it allows (maxclients): " + stepClients +
+		"; else read the server's log"
+	StepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG)"
+
+	StepRefuses = "this server refuses what the scripts need: decide from its message, or use another server (Redis 6.2 " +
+		"or Valkey 7.2, or later)"
+
+	stepIdentity = "use Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
+		"server use package redlock/redlocktest, which miniredis cannot replace"
+	stepLoading     = stepNothing + "wait: the client tries again when its data is loaded"
+	stepCluster     = "use redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
+	stepSingle      = "use redis://host:port"
+	stepSentinelURL = "use redis+sentinel://, with the addresses of the sentinels and their name of the master"
+
+	StepMessage = "decide from the server's message"
+	StepRights  = "grant the missing rights: `ACL SETUSER %s %s`"
+
+	stepStops     = "use Redis 6.2.7 or later"
+	stepNoConfig  = "use a master without failover: this one has no CONFIG, so its settings cannot be read"
+	stepAll       = "`CONFIG SET %s %d` on each of its servers"
+	stepDownAfter = "on each sentinel, set down-after-milliseconds to 5000; in a cluster, set cluster-node-timeout to " +
+		"5000 on each node"
+)
+
+// Advice of a client, which sees one failure at a time. Package diagnose has steps of its own.
+const (
+	silentTLS   = "run redlock check: it shows whether the server hangs, or its port is one without TLS"
+	infoRight   = "grant the right to run INFO: `ACL SETUSER %s +info`"
+	ConfigRight = "grant the right to read it: `ACL SETUSER %s +config|get`"
+)

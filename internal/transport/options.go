@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"crypto/tls"
 	"time"
 
@@ -9,16 +8,6 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
-)
-
-// Defaults of the options.
-const (
-	DefaultTimeout     = 500 * time.Millisecond
-	DefaultDialTimeout = time.Second
-	DefaultHeartbeat   = 3 * time.Second
-	DefaultRedialMin   = 20 * time.Millisecond
-	DefaultRedialMax   = time.Second
-	DefaultQueueLimit  = 32768
 )
 
 // An Option changes the configuration of one master. Package pool makes and documents those of users.
@@ -39,67 +28,6 @@ func Set(valid bool, set func(*Config), format string, args ...any) Option {
 		set(c)
 		return nil
 	})
-}
-
-// Config is the configuration of one master, made from the defaults by the options. The options of package pool say
-// what the exported fields mean.
-type Config struct {
-	wire.Target
-	Timeout       time.Duration
-	Heartbeat     time.Duration
-	Redial        wire.Redial
-	QueueLimit    int
-	AllowEviction bool
-	TwoHolders    bool
-	Sentinels     wire.Target // User, Password, Provider, TLS and TLSFunc of the connections to the sentinels
-	Clock         *clock.Clock
-
-	credentials   wire.CredentialsFunc
-	fixedLogin    bool            // whether the options being applied include Login
-	providedLogin bool            // whether the options being applied include SetProvider
-	scripts       []*frame.Script // loaded on each new connection
-	failover      *failover       // nil if the master is never replaced by a replica
-}
-
-// SetProvider makes f return the ACL user and the password for each connection.
-func (cfg *Config) SetProvider(f wire.CredentialsFunc) { cfg.credentials, cfg.providedLogin = f, true }
-
-func defaults() Config {
-	return Config{
-		Target: wire.Target{DialTimeout: DefaultDialTimeout, Slots: wire.Process}, Timeout: DefaultTimeout,
-		Heartbeat: DefaultHeartbeat,
-		Redial:    wire.Redial{Min: DefaultRedialMin, Max: DefaultRedialMax}, QueueLimit: DefaultQueueLimit,
-	}
-}
-
-// apply applies opts. If opts contain credentials of one kind, fixed or from a provider, credentials of the other kind
-// from an earlier call are dropped.
-func (cfg *Config) apply(opts []Option) error {
-	cfg.fixedLogin, cfg.providedLogin = false, false
-	for _, o := range opts {
-		if o == nil {
-			return fault.Invalid("an option is nil")
-		}
-		if err := o.apply(cfg); err != nil {
-			return err
-		}
-	}
-	switch {
-	case cfg.fixedLogin && cfg.providedLogin:
-		return fault.Invalid("WithCredentials, or credentials in the URL, and WithCredentialsProvider exclude each other: " +
-			"use one of them")
-	case cfg.fixedLogin:
-		cfg.credentials = nil
-	case cfg.providedLogin:
-		cfg.User, cfg.Password = "", ""
-	}
-	return nil
-}
-
-// UserName returns the name of the ACL user of the latest connection.
-func (cfg *Config) UserName() string {
-	user, _ := cfg.Login()
-	return cmp.Or(user, "default")
 }
 
 // WithTLSFunc calls f for the TLS configuration of each connection to a master or a sentinel that uses TLS.

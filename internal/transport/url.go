@@ -2,7 +2,6 @@ package transport
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +15,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/transport/fault"
-	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
 // A Master is one server and the way to reach it. [URL] and [FromRedisPool] make a Master.
@@ -63,44 +61,6 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 		m.err = fault.Invalid("master %q: the *redis.Pool has neither DialContext nor Dial", name)
 	}
 	return m
-}
-
-// unused returns the settings of m's *redis.Pool that have no effect.
-func (m Master) unused() (names []string) {
-	p := m.foreign
-	if p == nil {
-		return nil
-	}
-	for _, option := range []struct {
-		name string
-		set  bool
-	}{
-		{"TestOnBorrow", p.TestOnBorrow != nil}, {"TestOnBorrowContext", p.TestOnBorrowContext != nil},
-		{"MaxIdle", p.MaxIdle != 0}, {"MaxActive", p.MaxActive != 0}, {"IdleTimeout", p.IdleTimeout != 0},
-		{"Wait", p.Wait}, {"MaxConnLifetime", p.MaxConnLifetime != 0},
-	} {
-		if option.set {
-			names = append(names, option.name)
-		}
-	}
-	return names
-}
-
-// Warnings returns a sentence for each master that allows two holders (TwoHolders of [Config]), and for each made from
-// a *redis.Pool with settings that have no effect. The list is usually empty. A Locker logs these warnings, and
-// includes them in its own.
-func (t *Transport) Warnings() (list []string) {
-	for _, m := range *t.list.Load() {
-		if m.cfg.failover.twoHolders() {
-			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may have two holders while a "+
-				"partition isolates the master with some clients", m.Name))
-		}
-		if names := m.unused(); len(names) > 0 {
-			list = append(list, fmt.Sprintf("pool: master %q: these fields of its *redis.Pool are ignored: %s; its dial "+
-				"function makes the connections, which are kept open", m.Name, strings.Join(names, ", ")))
-		}
-	}
-	return list
 }
 
 // maxMasterName is the maximum length of the name of a master in bytes.
@@ -263,92 +223,4 @@ func addrOf(u *url.URL, defaultPort string) (string, error) {
 		return "", errors.New("the port is not in 1..65535")
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
-}
-
-// settings returns the configuration that all masters share, and that of each master, or an error if a setting is
-// invalid.
-func settings(masters []Master, opts []Option) (common Config, configs []Config, err error) {
-	common = defaults()
-	if err := common.apply(opts); err != nil {
-		return common, nil, err
-	}
-	configs = make([]Config, len(masters))
-	for i, m := range masters {
-		if configs[i], err = m.settings(common); err != nil {
-			return common, nil, err
-		}
-	}
-	return common, configs, distinct(masters)
-}
-
-func (m Master) settings(common Config) (Config, error) {
-	if m.err != nil {
-		return Config{}, m.err
-	}
-	if m.addr == "" && m.foreign == nil {
-		return Config{}, fault.Invalid("a master is the zero Master; make it with URL or FromRedisPool")
-	}
-	if m.Name == "" {
-		return Config{}, fault.Invalid("the name of the master at %s is empty", m.addr)
-	}
-	cfg := common
-	if m.foreign != nil {
-		cfg.Target, cfg.credentials = wire.Target{DialTimeout: common.DialTimeout, Slots: wire.Process}, nil
-	} else if !m.useTLS {
-		cfg.TLS = nil
-	}
-	if err := cfg.apply(m.opts); err != nil {
-		return Config{}, fault.New(fmt.Sprintf("pool: master %q: %s", m.Name, strings.TrimPrefix(err.Error(), "pool: ")), err)
-	}
-	switch {
-	case m.foreign != nil && (cfg.TLS != nil || cfg.Password != "" || cfg.credentials != nil || cfg.Database != 0 ||
-		cfg.Dialer != nil):
-		return Config{}, fault.Invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool",
-			m.Name)
-	case cfg.TLS != nil && !m.useTLS:
-		return Config{}, fault.Invalid("master %q: it has a TLS configuration, but its URL does not use TLS; "+
-			"write rediss://", m.Name)
-	case cfg.TLS == nil && m.useTLS:
-		cfg.TLS = &tls.Config{}
-	}
-	if cfg.credentials != nil {
-		cfg.Provider = wire.NewProvider(cfg.credentials)
-	}
-	cfg.Network, cfg.Addr, cfg.Foreign = m.network, cmp.Or(m.addr, m.Name), m.foreign
-	if m.authorityFunc != nil {
-		by, err := m.authorityFunc(&m, &cfg)
-		if err != nil {
-			return Config{}, err
-		}
-		cfg.failover, cfg.FindFunc = &failover{cfg.TwoHolders, by}, by.Find
-	}
-	if cfg.failover != nil { // the client must notice a partition before a replica is promoted
-		cfg.Heartbeat = min(cfg.Heartbeat, DefaultHeartbeat)
-		if cfg.Timeout > longestTimeout {
-			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, after which a replica may have replaced "+
-				"it; set a shorter timeout with WithTimeout", m.Name, cfg.Timeout, longestTimeout)
-		}
-	}
-	return cfg, nil
-}
-
-// distinct returns an error if two masters have the same name, address or pool. A server with two addresses is
-// detected later, by its run id.
-func distinct(masters []Master) error {
-	const why = "one server would have two votes, and its failure would cost both; two databases of a server are " +
-		"still one server"
-	for i, m := range masters {
-		for j, other := range masters[:i] {
-			switch {
-			case m.Name == other.Name:
-				return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.Name, why)
-			case m.addr != "" && m.network == other.network && m.addr == other.addr && m.service == other.service &&
-				slices.Equal(m.nodes, other.nodes):
-				return fault.Invalid("masters %d and %d (%q, %q) have the same address: %s", j, i, other.Name, m.Name, why)
-			case m.foreign != nil && m.foreign == other.foreign:
-				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, other.Name, m.Name, why)
-			}
-		}
-	}
-	return nil
 }
