@@ -174,7 +174,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
 		// Another Locker with the same pool may have begun the quarantine that the moves require before this one started.
 		//
-		f.Moved = !m.settings.Pool.Settled(e.Master, e.Info.Moves, string(m.settings.Prefix))
+		f.Moved = !m.settings.Pool.Quarantined(e.Master, e.Info.Moves, string(m.settings.Prefix))
 		if t.moves = e.Info.Moves; f.Moved {
 			t.memory.Forget()
 		}

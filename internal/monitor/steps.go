@@ -123,7 +123,7 @@ func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm
 			t.doneStep = step
 			if f.Moved && decides(step) {
 				f.Moved = false
-				m.settings.Pool.Settle(i, t.moves, string(m.settings.Prefix))
+				m.settings.Pool.RecordQuarantine(i, t.moves, string(m.settings.Prefix))
 			}
 		}
 	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers, scripts.AdmitOtherMasters:

@@ -67,7 +67,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 		inBucket := set(func(c *Config) { c.failover = &failover{true, &cluster.Slot{Tag: "{1}"}} })
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial), inBucket)
 		waitUp(t, p)
-		if n := state(p, 0).Info.Moves; n != 0 || !p.Settled(0, n, "p") {
+		if n := state(p, 0).Info.Moves; n != 0 || !p.Quarantined(0, n, "p") {
 			t.Errorf("the number of moves is %d on the first connection, or a quarantine is missing", n)
 		}
 		session := state(p, 0).Session
@@ -85,16 +85,16 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 			t.Errorf("%q: the number of moves is 0 on the next connection", reply)
 		}
 		f.set(func() { f.answer = func([]string) string { return ":1\r\n" } })
-		for _, settled := range []bool{false, true} {
+		for _, begun := range []bool{false, true} {
 			session = state(p, 0).Session
-			if settled {
-				p.Settle(0, moves, "p")
+			if begun {
+				p.RecordQuarantine(0, moves, "p")
 			}
 			f.cut()
 			eventually(t, "another connection", reconnected)
-			if n := state(p, 0).Info.Moves; n != moves || p.Settled(0, n, "p") != settled || p.Settled(0, n+1, "p") ||
-				p.Settled(0, n, "other") {
-				t.Errorf("%q: the number of moves is %d, want %d; quarantine begun: %v", reply, n, moves, settled)
+			if n := state(p, 0).Info.Moves; n != moves || p.Quarantined(0, n, "p") != begun ||
+				p.Quarantined(0, n+1, "p") || p.Quarantined(0, n, "other") {
+				t.Errorf("%q: the number of moves is %d, want %d; quarantine begun: %v", reply, n, moves, begun)
 			}
 		}
 		_ = p.Close()

@@ -40,7 +40,7 @@ type Info struct {
 	// ([Transport.FailsOver]).
 	Late time.Duration
 	// Moves counts the connections that have ended because the hash slot of the bucket was being moved. With each move,
-	// the locks in the slot may be lost, even if the identity stays the same. See [Transport.Settled].
+	// the locks in the slot may be lost, even if the identity stays the same. See [Transport.Quarantined].
 	Moves uint64
 	// Refused reports whether the server has refused the script of the last heartbeat, for any reason.
 	Refused bool

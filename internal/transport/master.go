@@ -15,16 +15,16 @@ import (
 // A master is one configured server, with its connection or the reason why there is none.
 type master struct {
 	Master
-	transport *Transport
-	index     int
-	cfg       Config
-	beats     *beats          // shares heartbeats among the sessions with one server
-	ctx       context.Context // cancelled when the master ends; the cause is the reason
-	cancel    context.CancelCauseFunc
-	pending   pendingList
-	users     int      // number of references; see Retain; guarded by Transport.changeMu
-	moves     uint64   // see Info.Moves; used by run only
-	settled   sync.Map // maps a prefix to the moves that Settle recorded
+	transport   *Transport
+	index       int
+	cfg         Config
+	beats       *beats          // shares heartbeats among the sessions with one server
+	ctx         context.Context // cancelled when the master ends; the cause is the reason
+	cancel      context.CancelCauseFunc
+	pending     pendingList
+	users       int      // number of references; see Retain; guarded by Transport.changeMu
+	moves       uint64   // see Info.Moves; used by run only
+	quarantined sync.Map // maps a prefix to the moves that RecordQuarantine recorded
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
 	state atomic.Pointer[connState]

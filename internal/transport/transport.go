@@ -181,16 +181,16 @@ func (t *Transport) Subscribe(channel string, l feed.Listener) *feed.Subscriptio
 	return t.hub.Subscribe(channel, l)
 }
 
-// Settle records that a quarantine of prefix on master i began when [Info.Moves] was moves. The record applies to all
-// users and all later sessions of the Transport.
-func (t *Transport) Settle(i int, moves uint64, prefix string) {
-	t.master(i).settled.Store(prefix, moves)
+// RecordQuarantine records that a quarantine of prefix on master i began when [Info.Moves] was moves. The record
+// applies to all users and all later sessions of the Transport.
+func (t *Transport) RecordQuarantine(i int, moves uint64, prefix string) {
+	t.master(i).quarantined.Store(prefix, moves)
 }
 
-// Settled reports whether master i has begun a quarantine under the key prefix since [Info.Moves] reached moves. If
-// moves is 0, no quarantine is needed, and Settled returns true.
-func (t *Transport) Settled(i int, moves uint64, prefix string) bool {
-	last, known := t.master(i).settled.Load(prefix)
+// Quarantined reports whether master i has begun a quarantine under the key prefix since [Info.Moves] reached moves. If
+// moves is 0, no quarantine is needed, and Quarantined returns true.
+func (t *Transport) Quarantined(i int, moves uint64, prefix string) bool {
+	last, known := t.master(i).quarantined.Load(prefix)
 	return moves == 0 || known && last.(uint64) >= moves
 }
 
