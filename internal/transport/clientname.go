@@ -79,18 +79,18 @@ func parseClientNames(text string) (list []ClientName) {
 
 // A namedClient is a client that uses a Transport.
 type namedClient struct {
-	owner any
+	key any // identifies the client
 	ClientName
 }
 
-// SetClientName names a client that uses the Transport. The owner identifies the client: a later call with the same
-// owner replaces the name, and removes it if n is nil. The name of the connections, which CLIENT LIST shows, consists
+// SetClientName names a client that uses the Transport. The key identifies the client: a later call with the same
+// key replaces the name, and removes it if n is nil. The name of the connections, which CLIENT LIST shows, consists
 // of the names of all clients. Clients that differ only in their labels are named once.
-func (t *Transport) SetClientName(owner any, n *ClientName) {
+func (t *Transport) SetClientName(key any, n *ClientName) {
 	t.nameMu.Lock()
-	t.named = slices.DeleteFunc(t.named, func(c namedClient) bool { return c.owner == owner })
+	t.named = slices.DeleteFunc(t.named, func(c namedClient) bool { return c.key == key })
 	if n != nil {
-		t.named = append(t.named, namedClient{owner, *n})
+		t.named = append(t.named, namedClient{key, *n})
 	}
 	var texts []string
 	seen := map[ClientName]bool{}

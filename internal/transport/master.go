@@ -59,9 +59,9 @@ func (m *master) server() string {
 	return ""
 }
 
-// owner returns the settings that all connections of m share.
-func (m *master) owner() pipe.Owner {
-	return pipe.Owner{
+// pipeSettings returns the settings that all connections of m share.
+func (m *master) pipeSettings() pipe.Settings {
+	return pipe.Settings{
 		Master: m.index, Limit: m.cfg.QueueLimit, Timeout: m.cfg.Timeout, Heartbeat: m.cfg.Heartbeat,
 		ErrorFunc: m.fail,
 		ExplainFunc: func(err error) error {

@@ -46,9 +46,9 @@ func (s *session) age() time.Duration { return s.m.cfg.Clock.Now().Sub(*s.lastIn
 // serve runs the session, and reads replies on the calling goroutine. It returns after every request has been answered.
 func (s *session) serve(c *wire.Conn) {
 	m := s.m
-	owner := m.owner()
-	owner.BeatFunc = s.beat
-	s.pipe = pipe.New(c, s.byText, owner)
+	settings := m.pipeSettings()
+	settings.BeatFunc = s.beat
+	s.pipe = pipe.New(c, s.byText, settings)
 	m.pending.begin()
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, s.age())

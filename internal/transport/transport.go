@@ -82,7 +82,7 @@ func (t *Transport) add(named Master, cfg Config) (number int) {
 	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: cmp.Or(t.beats, new(beats))}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.state.Store(&connState{err: m.failure("connect", errFirst)})
-	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.Redial}
+	source := feed.Source{Target: &m.cfg.Target, Settings: m.pipeSettings(), Redial: m.cfg.Redial}
 	if cfg.Foreign == nil {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
 	}

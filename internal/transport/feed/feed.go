@@ -17,9 +17,9 @@ import (
 
 // A Source describes one master and the subscription connections to it.
 type Source struct {
-	Target *wire.Target
-	Owner  pipe.Owner
-	Redial wire.Redial
+	Target   *wire.Target
+	Settings pipe.Settings
+	Redial   wire.Redial
 	// ServerFunc, if set, returns the run id of the server to which calls are sent, or "" while no server is connected.
 	// Subscriptions must use the same server, because a script that publishes a message counts only the receivers on the
 	// server that runs the script.
@@ -89,9 +89,9 @@ var errUnused = errors.New("pool: no subscription")
 // serve runs one connection until the connection ends, and reports whether the connection was closed because it was not
 // used. Outstanding commands are dropped, because the next connection subscribes to all channels again.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
-	h, owner := f.hub, f.src.Owner
-	owner.BeatFunc, owner.PushFunc = f.beat, f.push
-	p := pipe.New(c, false, owner)
+	h, settings := f.hub, f.src.Settings
+	settings.BeatFunc, settings.PushFunc = f.beat, f.push
+	p := pipe.New(c, false, settings)
 	if f.src.IntroductionFunc != nil {
 		for _, words := range f.src.IntroductionFunc() {
 			p.Queue(frame.Command("client", words...), func(any, error) {})
@@ -110,7 +110,7 @@ func (f *feed) serve(c *wire.Conn) (unused bool) {
 	defer h.mu.Unlock()
 	f.pipe = nil
 	for _, s := range h.open {
-		s.confirmed &^= 1 << f.src.Owner.Master
+		s.confirmed &^= 1 << f.src.Settings.Master
 	}
 	return errors.Is(cause, errUnused)
 }
@@ -156,7 +156,7 @@ func (f *feed) sendLocked(command string, s *Subscription, doneFunc func(refused
 
 // answered records the reply to the SUBSCRIBE of s. A heartbeat retries a refused SUBSCRIBE; see retryRefused.
 func (f *feed) answered(s *Subscription, refused bool) {
-	master := f.src.Owner.Master
+	master := f.src.Settings.Master
 	f.hub.mu.Lock()
 	active := s.openLocked() && !refused
 	switch {
@@ -205,7 +205,7 @@ func (f *feed) beat() (next time.Duration) {
 			f.subscribeLocked(s)
 		}
 	}
-	return f.src.Owner.Heartbeat
+	return f.src.Settings.Heartbeat
 }
 
 // left reports whether calls are now sent to a server other than that of this connection.
@@ -236,7 +236,7 @@ func (f *feed) push(value any) (isMessage bool) {
 	s := f.hub.open[string(channel)]
 	f.hub.mu.Unlock()
 	if s != nil {
-		s.listener.Message(f.src.Owner.Master, s.channel, string(payload))
+		s.listener.Message(f.src.Settings.Master, s.channel, string(payload))
 	}
 	return true
 }

@@ -25,8 +25,8 @@ type ReplyFunc func(reply any, ended error)
 // Reply implements Receiver.
 func (f ReplyFunc) Reply(_ int, reply any, ended error) { f(reply, ended) }
 
-// Owner describes the master that a connection belongs to.
-type Owner struct {
+// Settings says to which master a connection belongs, and what it does for it.
+type Settings struct {
 	Master    int // number of the master, which Receivers get
 	Limit     int // maximum number of outstanding calls; acquires may use half of it
 	Timeout   time.Duration
@@ -48,16 +48,16 @@ type request struct {
 	to      Receiver
 	text    string // text of the stamp
 	since   int64  // when the writer took the request; see Pipe.now
-	counted bool   // whether the request was made by Send, and counts towards Owner.Limit
+	counted bool   // whether the request was made by Send, and counts towards Settings.Limit
 	eval    bool   // whether to send the text of the script
 }
 
 // A Pipe is one connection in use.
 type Pipe struct {
 	conn        *wire.Conn
-	owner       Owner
+	settings    Settings
 	base        time.Time    // origin of the times of requests; time.Since is cheaper than time.Now
-	outstanding atomic.Int64 // number of requests that count towards Owner.Limit
+	outstanding atomic.Int64 // number of requests that count towards Settings.Limit
 	waiting     atomic.Int64 // the field since of the oldest request in taken; 0 if there is none
 	lastRead    atomic.Int64 // when the server last sent anything
 
@@ -83,8 +83,8 @@ type ending struct {
 
 // New makes a Pipe over c; the Pipe owns c from then on. If byText is true, scripts with Once set are sent with their
 // text until one of these calls has been answered.
-func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
-	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), byText: byText}
+func New(c *wire.Conn, byText bool, settings Settings) *Pipe {
+	p := &Pipe{conn: c, settings: settings, base: time.Now(), ended: make(chan struct{}), byText: byText}
 	p.wake.L = &p.mu
 	return p
 }
@@ -95,7 +95,7 @@ func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 // Send queues a call of a user of the pool. It returns an error, and queues nothing, if the queue is full or the
 // connection has ended.
 func (p *Pipe) Send(c *frame.Call, text string, to Receiver) error {
-	limit := p.owner.Limit
+	limit := p.settings.Limit
 	if c.Script.Once {
 		limit = (limit + 1) / 2
 	}
@@ -135,7 +135,7 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 	wg.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.end.op, p.owner.ExplainFunc(p.end.reason)
+	return p.end.op, p.settings.ExplainFunc(p.end.reason)
 }
 
 // Drain answers every request that has no reply, with an error. It must be called after Run.
@@ -143,7 +143,7 @@ func (p *Pipe) Drain(cause error) {
 	begun := append(p.in.taken[p.in.next:], p.inflight...)
 	unknown := max(0, len(begun)-p.end.unbegun) // a server may even have replied to requests that were not yet written
 	for i, r := range append(begun, p.queue...) {
-		r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, cause, i < unknown))
+		r.to.Reply(p.settings.Master, nil, p.settings.ErrorFunc(r.call.Script.Name, cause, i < unknown))
 	}
 }
 
@@ -166,14 +166,14 @@ func (p *Pipe) Reason() error {
 	if !p.end.dead {
 		return nil
 	}
-	return p.owner.ExplainFunc(p.end.reason)
+	return p.settings.ExplainFunc(p.end.reason)
 }
 
 // mind ends the connection when ctx ends, or when the server has sent nothing for the timeout while a request was
 // written or being written. Time in the queue is not included, because a server that answers is up, no matter how long
 // the queue is. mind also starts heartbeats. All times are monotonic.
 func (p *Pipe) mind(ctx context.Context, age time.Duration) {
-	timeout, heartbeat := p.owner.Timeout, p.owner.Heartbeat
+	timeout, heartbeat := p.settings.Timeout, p.settings.Heartbeat
 	first := max(heartbeat-age, 0)
 	beatAt := time.Now().Add(first)
 	timer := time.NewTimer(min(timeout, first))
@@ -200,7 +200,7 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 		}
 		now := time.Now()
 		if !now.Before(beatAt) {
-			beatAt = now.Add(p.owner.BeatFunc())
+			beatAt = now.Add(p.settings.BeatFunc())
 			left = p.left()
 		}
 		timer.Reset(min(left, beatAt.Sub(now)))
@@ -230,7 +230,7 @@ func (p *Pipe) left() time.Duration {
 	case len(p.inflight) > 0:
 		oldest = p.inflight[0].since
 	default:
-		return p.owner.Timeout
+		return p.settings.Timeout
 	}
-	return p.owner.Timeout - time.Duration(p.now()-max(oldest, p.lastRead.Load()))
+	return p.settings.Timeout - time.Duration(p.now()-max(oldest, p.lastRead.Load()))
 }

@@ -39,7 +39,8 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
-		p := New(wire.NewConn(client, client), false, Owner{Master: 1, Limit: 10, Timeout: time.Hour, Heartbeat: time.Hour,
+		p := New(wire.NewConn(client, client), false, Settings{
+			Master: 1, Limit: 10, Timeout: time.Hour, Heartbeat: time.Hour,
 			ErrorFunc:   func(op string, cause error, unknown bool) error { return &failure{op, cause, unknown} },
 			ExplainFunc: func(err error) error { return fault.Explain(err, "", 0) },
 		})

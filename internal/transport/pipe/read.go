@@ -23,7 +23,7 @@ func (p *Pipe) read() error {
 			return err
 		}
 		p.lastRead.Store(p.now())
-		if p.owner.PushFunc != nil && p.owner.PushFunc(value) {
+		if p.settings.PushFunc != nil && p.settings.PushFunc(value) {
 			continue
 		}
 		r, ok := p.pop()
@@ -81,10 +81,10 @@ func (p *Pipe) deliver(r *request, value any) error {
 	if r.counted {
 		p.outstanding.Add(-1)
 		if refused {
-			value, err = nil, p.owner.ErrorFunc(r.call.Script.Name, reply, false)
+			value, err = nil, p.settings.ErrorFunc(r.call.Script.Name, reply, false)
 		}
 	}
-	r.to.Reply(p.owner.Master, value, err)
+	r.to.Reply(p.settings.Master, value, err)
 	if !isScript { // the Receiver decides: the command may be optional
 		return nil
 	}

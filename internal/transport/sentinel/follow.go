@@ -25,7 +25,7 @@ func (f *Finder) Follow(ctx context.Context, foundFunc func(addr string)) {
 	for i := range f.Sentinels {
 		wg.Go(hub.Add(ctx, feed.Source{
 			Target: &f.Sentinels[i],
-			Owner: pipe.Owner{
+			Settings: pipe.Settings{
 				Master: i, Timeout: Period, Heartbeat: Period, ExplainFunc: func(err error) error { return err },
 			},
 			Redial: wire.Redial{Min: time.Second, Max: time.Second},
