@@ -16,13 +16,14 @@ type Configuration struct {
 }
 
 // String returns the text of the configuration. Two configurations are the same if their texts are equal.
-func (c Configuration) String() string {
-	return fmt.Sprintf("group=%v masters=%s next=%s epoch=%d", c.Shard, c.Masters, cmp.Or(c.Next, "-"), c.Epoch)
+func (conf Configuration) String() string {
+	return fmt.Sprintf("group=%v masters=%s next=%s epoch=%d", conf.Shard, conf.Masters, cmp.Or(conf.Next, "-"),
+		conf.Epoch)
 }
 
 // Hash returns eight hexadecimal digits that stand for the text of the configuration.
-func (c Configuration) Hash() string {
-	sum := sha256.Sum256([]byte(c.String()))
+func (conf Configuration) Hash() string {
+	sum := sha256.Sum256([]byte(conf.String()))
 	return hex.EncodeToString(sum[:4])
 }
 

@@ -45,28 +45,28 @@ func DecodeVote(reply any) (Vote, error) {
 		return Vote{Outcome: quorum.Granted, Place: -1}, nil
 	}
 	f := newFields(reply)
-	v := Vote{Outcome: quorum.Outcome(min(max(f.number(), 0), 255)), Place: -1}
-	switch v.Outcome {
+	vote := Vote{Outcome: quorum.Outcome(min(max(f.number(), 0), 255)), Place: -1}
+	switch vote.Outcome {
 	case quorum.Held:
-		v.Left, v.Free = f.left(-1), f.number() == 1
+		vote.Left, vote.Free = f.left(-1), f.number() == 1
 		h := f.holding()
-		v.Holder, v.Token, v.Lingers = h.ID, h.Token, h.Lingers
-		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
+		vote.Holder, vote.Token, vote.Lingers = h.ID, h.Token, h.Lingers
+		vote.Place, vote.Fence, vote.Time = int(f.number()), f.fence(), f.number()
 	case quorum.Stale, quorum.Ahead:
-		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
+		vote.Place, vote.Fence, vote.Time = int(f.number()), f.fence(), f.number()
 	case quorum.Missing:
-		v.Left, v.Fence, v.Time = f.left(math.MaxInt64), f.fence(), f.number()
+		vote.Left, vote.Fence, vote.Time = f.left(math.MaxInt64), f.fence(), f.number()
 	case quorum.Abstained, quorum.Refused:
-		v.Record, v.Time = f.text(), f.number()
+		vote.Record, vote.Time = f.text(), f.number()
 	case quorum.OtherKind:
-		v.Kind, v.Time = f.text(), f.number()
+		vote.Kind, vote.Time = f.text(), f.number()
 	default:
-		f.fail("unexpected reply code %d", v.Outcome)
+		f.fail("unexpected reply code %d", vote.Outcome)
 	}
 	if f.err != nil {
 		return Vote{}, f.err
 	}
-	return v, nil
+	return vote, nil
 }
 
 // A Holding is the state of a name on one master.
@@ -237,10 +237,10 @@ func (f *fields) fence() int64 { return f.plain("fence", f.text()) }
 
 // plain reads a decimal text. Any other text is an error, because the caller could take a zero in its place for a
 // valid number.
-func (f *fields) plain(what, s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
+func (f *fields) plain(what, text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		f.fail("the %s %.40q is not a decimal number", what, s)
+		f.fail("the %s %.40q is not a decimal number", what, text)
 	}
 	return n
 }

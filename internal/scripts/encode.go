@@ -31,11 +31,11 @@ type Term struct {
 }
 
 // life returns how long the keys of a name live, in milliseconds: for FenceKept longer than the lease, for the fence.
-func (t Term) life() int64 {
-	if t.TTL == 0 {
+func (term Term) life() int64 {
+	if term.TTL == 0 {
 		return 0
 	}
-	return Millis(t.TTL) + Millis(FenceKept)
+	return Millis(term.TTL) + Millis(FenceKept)
 }
 
 // LeaseText returns the text of a lease in the hash of its name.
@@ -53,12 +53,12 @@ type Depth int
 // Lingers is the bit of a Depth that marks a lease which may linger.
 const Lingers Depth = 1 << 30
 
-// String returns the text of d in a lease.
-func (d Depth) String() string {
-	if d&Lingers == 0 {
-		return strconv.Itoa(int(d))
+// String returns the text of depth in a lease.
+func (depth Depth) String() string {
+	if depth&Lingers == 0 {
+		return strconv.Itoa(int(depth))
 	}
-	return strconv.Itoa(int(d&^Lingers)) + "~"
+	return strconv.Itoa(int(depth&^Lingers)) + "~"
 }
 
 // acquire encodes the arguments that all modes share.
@@ -100,8 +100,8 @@ func either[T any](k *Keys, plain, shared T) T {
 }
 
 // onLock begins a call with the keys of the lock and of the admission record, and the stamp.
-func (e *Encoder) onLock(s *frame.Script, k *Keys) *frame.Call {
-	c := frame.New(s, k.lock, e.admission)
+func (e *Encoder) onLock(script *frame.Script, k *Keys) *frame.Call {
+	c := frame.New(script, k.lock, e.admission)
 	c.Stamp()
 	return c
 }
@@ -202,15 +202,15 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	} else {
 		c.Digits(end.Keep.Until)
 	}
-	switch w := end.Waiter; {
-	case w == nil:
+	switch t := end.Waiter; {
+	case t == nil:
 		c.With("", "", "0")
 	case end.Back:
-		c.Text(w.waiter)
-		c.Number(w.rank)
+		c.Text(t.waiter)
+		c.Number(t.rank)
 		c.Number(end.AskBallot)
 	default:
-		c.With(w.waiter, "", "0")
+		c.With(t.waiter, "", "0")
 	}
 	return c.With(end.Leases[min(1, len(end.Leases)):]...)
 }
@@ -259,14 +259,14 @@ type AdmitRequest struct {
 }
 
 // Admit encodes one step of an admission.
-func (e *Encoder) Admit(r AdmitRequest) *frame.Call {
-	if r.Record.Stamp == "" && r.Step != AdmitRead {
-		r.Record.Stamp = NewStamp()
+func (e *Encoder) Admit(request AdmitRequest) *frame.Call {
+	if request.Record.Stamp == "" && request.Step != AdmitRead {
+		request.Record.Stamp = NewStamp()
 	}
 	c := frame.New(Admit, e.admission)
-	c.With(string(r.Step), r.Identity, r.Seen)
-	c.Number(r.Median)
-	c.Number(r.Tolerance.Microseconds())
-	c.Text(r.Record.String())
+	c.With(string(request.Step), request.Identity, request.Seen)
+	c.Number(request.Median)
+	c.Number(request.Tolerance.Microseconds())
+	c.Text(request.Record.String())
 	return c
 }

@@ -74,18 +74,18 @@ func (t *Ticket) Waiter() string { return t.waiter }
 
 // LeaseLabel returns the owner and the label in the id of a lease or of a waiter. Both are "" if id is not such an id.
 func LeaseLabel(id string) (owner, label string) {
-	p, ok := cutID(id)
+	found, ok := cutID(id)
 	if !ok {
 		return "", ""
 	}
-	return p.owner, p.label
+	return found.owner, found.label
 }
 
 // ShareOf returns the role in the id of a lease or a waiter, and for a share the masters' time of the acquire that won
 // it, in microseconds, or 0 if the id does not contain that time.
 func ShareOf(id string) (role Role, since int64) {
-	p, _ := cutID(id)
-	return p.role, p.since
+	found, _ := cutID(id)
+	return found.role, found.since
 }
 
 // parts holds the parts of the id of a lease or of a waiter.
@@ -98,29 +98,29 @@ type parts struct {
 }
 
 // cutID splits the id of a lease or of a waiter into its parts, and reports whether id is such an id.
-func cutID(id string) (p parts, ok bool) {
+func cutID(id string) (found parts, ok bool) {
 	if len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == "" {
-		p.timed, id = true, id[timeDigits+1:]
+		found.timed, id = true, id[timeDigits+1:]
 	}
 	owner, rest, _ := strings.Cut(id, ":")
 	text, label, ok := strings.Cut(rest, ":")
-	p.owner, p.label = owner, label
+	found.owner, found.label = owner, label
 	for _, role := range []Role{Reader, Writer} {
 		number, since, marked := strings.Cut(text, role.mark())
 		if !marked {
 			continue
 		}
-		text, p.role = number, role
-		if !p.timed {
+		text, found.role = number, role
+		if !found.timed {
 			at, err := strconv.ParseInt(since, 10, 64)
-			p.since, since = at, strings.TrimPrefix(since, strconv.FormatInt(at, 10))
+			found.since, since = at, strings.TrimPrefix(since, strconv.FormatInt(at, 10))
 			ok = ok && err == nil && at >= 0
 		}
 		ok = ok && since == ""
 	}
 	number, err := strconv.ParseUint(text, 10, 64)
-	p.number = number
-	return p, ok && err == nil && strconv.FormatUint(number, 10) == text
+	found.number = number
+	return found, ok && err == nil && strconv.FormatUint(number, 10) == text
 }
 
 // A WakeUp is a message to an inbox, for a waiter or about a lease. It is not a vote: a wrong wake-up costs one round.
@@ -202,4 +202,4 @@ func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
 }
 
 // Ticket returns the ticket of the waiter, which is sufficient to leave the queue.
-func (h WakeUp) Ticket() *Ticket { return &Ticket{waiter: h.Waiter} }
+func (wake WakeUp) Ticket() *Ticket { return &Ticket{waiter: wake.Waiter} }

@@ -40,18 +40,18 @@ type Prefix string
 // bucketTag matches the end of the prefix of a bucket.
 var bucketTag = regexp.MustCompile(`\{[1-9][0-9]{0,2}\}$`)
 
-// CheckPrefix returns an error if p is invalid.
-func CheckPrefix(p string) error {
-	base := bucketTag.ReplaceAllString(p, "")
+// CheckPrefix returns an error if prefix is invalid.
+func CheckPrefix(prefix string) error {
+	base := bucketTag.ReplaceAllString(prefix, "")
 	switch {
-	case p == "":
+	case prefix == "":
 		return errors.New("the key prefix is empty: without a prefix, the keys of locks could mix with your data")
-	case len(p) > maxPrefix:
-		return fmt.Errorf("the key prefix has %d bytes, the maximum is %d", len(p), maxPrefix)
-	case !utf8.ValidString(p):
-		return fmt.Errorf("the key prefix %q is not UTF-8", p)
+	case len(prefix) > maxPrefix:
+		return fmt.Errorf("the key prefix has %d bytes, the maximum is %d", len(prefix), maxPrefix)
+	case !utf8.ValidString(prefix):
+		return fmt.Errorf("the key prefix %q is not UTF-8", prefix)
 	case strings.ContainsAny(base, "{}") || base == "":
-		return fmt.Errorf("the key prefix %q contains a brace: keys of different prefixes could collide", p)
+		return fmt.Errorf("the key prefix %q contains a brace: keys of different prefixes could collide", prefix)
 	case strings.HasSuffix(base, ":"):
 		return fmt.Errorf("the key prefix %q ends in a colon: omit the colon, since every key has one after the prefix", base)
 	}
@@ -76,11 +76,12 @@ func NewValue(version int64, text string) (Value, error) {
 	return Value(string(frame.AppendDigits([]byte{' '}, version)) + " " + text), nil
 }
 
-// Next returns the value that replaces v, with the next version; the first one is 1. Its errors are those of NewValue.
-func (v Value) Next(text string) (Value, error) {
+// Next returns the value that replaces value, with the next version; the first one is 1. Its errors are those of
+// NewValue.
+func (value Value) Next(text string) (Value, error) {
 	version := int64(0)
-	if v != "" {
-		version, _ = strconv.ParseInt(string(v[1:17]), 10, 64) // NewValue wrote 16 digits
+	if value != "" {
+		version, _ = strconv.ParseInt(string(value[1:17]), 10, 64) // NewValue wrote 16 digits
 	}
 	return NewValue(version+1, text)
 }
@@ -111,7 +112,7 @@ const (
 )
 
 // mark returns the suffix of the number in a lease id that shows the role.
-func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
+func (role Role) mark() string { return [...]string{"", "r", "w"}[role] }
 
 // Fields of the hash of a name besides the leases, and values of FieldKind.
 const (

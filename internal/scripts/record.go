@@ -68,17 +68,17 @@ type Shard struct{ Number, Of int }
 // of is 0 if they are not distributed. No client has this shard, so the master votes for none.
 func Retired(of int) Shard { return Shard{Of: max(of, 1)} }
 
-// Retired reports whether g is the shard in the record of such a master.
-func (g Shard) Retired() bool { return g.Number == 0 && g.Of > 0 }
+// Retired reports whether shard is the shard in the record of such a master.
+func (shard Shard) Retired() bool { return shard.Number == 0 && shard.Of > 0 }
 
-// String returns g as it is written in records, such as "2/3".
-func (g Shard) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
+// String returns shard as it is written in records, such as "2/3".
+func (shard Shard) String() string { return fmt.Sprintf("%d/%d", shard.Number, shard.Of) }
 
-func parseShard(text string) (g Shard) {
+func parseShard(text string) (shard Shard) {
 	number, of, _ := strings.Cut(text, "/")
-	g.Number, _ = strconv.Atoi(number) // cannot fail: String writes numbers
-	g.Of, _ = strconv.Atoi(of)
-	return g
+	shard.Number, _ = strconv.Atoi(number) // cannot fail: String writes numbers
+	shard.Of, _ = strconv.Atoi(of)
+	return shard
 }
 
 // Escape returns the name of a master as it is written in records.
@@ -107,13 +107,13 @@ func ShowList(list string) string {
 
 // String returns r in the form that masters store.
 func (r Record) String() string {
-	var b strings.Builder
+	var text strings.Builder
 	optional := func(key, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, " %s=%s", key, value)
+			fmt.Fprintf(&text, " %s=%s", key, value)
 		}
 	}
-	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
+	fmt.Fprintf(&text, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
 	optional("db", r.Database)
 	optional("durable", r.DurableName)
 	if r.Shard != (Shard{}) {
@@ -121,9 +121,9 @@ func (r Record) String() string {
 	}
 	optional("masters", r.Masters)
 	optional("next", r.Next)
-	fmt.Fprintf(&b, " epoch=%d", r.Epoch)
+	fmt.Fprintf(&text, " epoch=%d", r.Epoch)
 	if r.Epoch != 0 {
-		fmt.Fprintf(&b, " raised=%d final=%d", r.Raised, r.Final)
+		fmt.Fprintf(&text, " raised=%d final=%d", r.Raised, r.Final)
 	}
 	state := "quarantine"
 	switch {
@@ -132,9 +132,9 @@ func (r Record) String() string {
 	case r.Unproven:
 		state = "unproven"
 	}
-	fmt.Fprintf(&b, " maxttl=%d quarantine=%d state=%s since=%d",
+	fmt.Fprintf(&text, " maxttl=%d quarantine=%d state=%s since=%d",
 		Millis(r.MaxTTL), Millis(r.Quarantine), state, r.Since)
-	return b.String()
+	return text.String()
 }
 
 // maxMillis is the longest duration in a record: a year.

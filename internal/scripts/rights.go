@@ -66,9 +66,9 @@ var Rights = []Right{
 // Probe returns the command that tests the right on the keys and channels of p. The command changes nothing. The right
 // is missing only if the error has the code NOPERM, or says that the command is unknown. Rights for subscriptions must
 // be tested last on a connection.
-func (r Right) Probe(p Prefix) (command []string) {
+func (right Right) Probe(p Prefix) (command []string) {
 	const name = "check of rights"
-	for _, a := range r.probe {
+	for _, a := range right.probe {
 		switch a {
 		case probeKey:
 			a = p.Lock(name)
@@ -81,11 +81,11 @@ func (r Right) Probe(p Prefix) (command []string) {
 }
 
 // On returns "keys" or "channels" if the right is one on those of the prefix, and "" otherwise.
-func (r Right) On() string {
+func (right Right) On() string {
 	switch {
-	case slices.Contains(r.probe, probeKey):
+	case slices.Contains(right.probe, probeKey):
 		return "keys"
-	case slices.Contains(r.probe, probeChannel):
+	case slices.Contains(right.probe, probeChannel):
 		return "channels"
 	}
 	return ""
@@ -108,8 +108,8 @@ func Probes(p Prefix) (list []*frame.Call) {
 // Rule returns the rule of ACL SETUSER that grants exactly the rights needed on the keys and channels of p.
 func (p Prefix) Rule() string {
 	words := []string{"~" + string(p) + ":*", "resetchannels", "&" + string(p) + ":*", "-@all"}
-	for _, r := range Rights {
-		words = append(words, "+"+r.Rule)
+	for _, right := range Rights {
+		words = append(words, "+"+right.Rule)
 	}
 	return strings.Join(words, " ")
 }

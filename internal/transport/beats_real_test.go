@@ -73,8 +73,8 @@ func (n *sharedNode) stay(of []*Transport, want []uint64) {
 	for i, p := range of {
 		before := state(p, 0).Info.Time
 		eventually(n.t, "a heartbeat", func() bool { return state(p, 0).Info.Time > before || state(p, 0).Err != nil })
-		if e := state(p, 0); e.Session != want[i] {
-			n.t.Errorf("%s: the session is %d (%v), want %d", p.Addr(0), e.Session, e.Err, want[i])
+		if event := state(p, 0); event.Session != want[i] {
+			n.t.Errorf("%s: the session is %d (%v), want %d", p.Addr(0), event.Session, event.Err, want[i])
 		}
 	}
 }
@@ -121,8 +121,8 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 	}
 	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // the slot has moved, and this node answers MOVED
 	eventually(t, "the bucket leaves the node", func() bool {
-		e := state(moving, 0)
-		return e.Err == nil && e.Info.RunID != state(n.on[0], 0).Info.RunID || e.Err != nil
+		event := state(moving, 0)
+		return event.Err == nil && event.Info.RunID != state(n.on[0], 0).Info.RunID || event.Err != nil
 	})
 	n.stay(rest, before)
 }

@@ -96,8 +96,8 @@ func TestSlotThatMovesAgainIsNoticed(t *testing.T) {
 		of := openNode(t, 1, node)
 		p := of[0]
 		settle(20 * DefaultHeartbeat)
-		if e := state(p, 0); !fault.Moves(e.Err) {
-			t.Errorf("after %d heartbeats the bucket still votes: %+v", node.beats, e)
+		if event := state(p, 0); !fault.Moves(event.Err) {
+			t.Errorf("after %d heartbeats the bucket still votes: %+v", node.beats, event)
 		}
 	})
 }
@@ -133,9 +133,9 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 		longest := make([]time.Duration, buckets)
 		for i, p := range of {
 			last := time.Now()
-			defer p.Watch(func(e Event) {
+			defer p.Watch(func(event Event) {
 				longest[i], last = max(longest[i], time.Since(last)), time.Now()
-				if e.Err != nil {
+				if event.Err != nil {
 					last = last.Add(time.Hour) // ignore the gap of the session that ended
 				}
 			})()
@@ -173,8 +173,8 @@ func TestSubscriptionFollowsTheSlot(t *testing.T) {
 		}
 		first.set(func() { first.owner = "n2:7000" })
 		settle(3 * DefaultHeartbeat)
-		if e := state(p, 0); e.Info.RunID != "a2" {
-			t.Fatalf("the bucket did not follow its slot: %+v", e)
+		if event := state(p, 0); event.Info.RunID != "a2" {
+			t.Fatalf("the bucket did not follow its slot: %+v", event)
 		}
 		if second.subscribers() != 1 || sub.Confirmed() != 1 {
 			t.Error("there is no subscription on the node that now has the slot")

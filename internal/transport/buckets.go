@@ -13,11 +13,11 @@ type Bucket struct{ Number, Of int } // Number is from 1 to Of
 
 // Tag returns the hash tag of the bucket, such as "{17}". The tag follows the prefix in every key of the bucket, so
 // that all these keys are in one hash slot. For the zero Bucket, Tag returns "".
-func (b Bucket) Tag() string {
-	if b.Of == 0 {
+func (bucket Bucket) Tag() string {
+	if bucket.Of == 0 {
 		return ""
 	}
-	return "{" + strconv.Itoa(b.Number) + "}"
+	return "{" + strconv.Itoa(bucket.Number) + "}"
 }
 
 // Bucket returns the bucket that t serves; see [OpenBuckets].
@@ -54,15 +54,15 @@ func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 				list[j].Name += Bucket{i + 1, buckets}.Tag()
 			}
 		}
-		p, err := build(list, shared, opts)
+		t, err := build(list, shared, opts)
 		if err != nil {
 			for _, opened := range pools[:i] {
 				_ = opened.Close() // nothing has been sent yet
 			}
 			return nil, err
 		}
-		p.bucket = Bucket{i + 1, buckets}
-		pools[i] = p
+		t.bucket = Bucket{i + 1, buckets}
+		pools[i] = t
 	}
 	return pools, nil
 }

@@ -17,9 +17,10 @@ func TestEachBucketHasItsPool(t *testing.T) {
 	}
 	for i, p := range pools {
 		tag := fmt.Sprintf("{%d}", i+1)
-		if b := p.Bucket(); b != (Bucket{i + 1, 3}) || b.Tag() != tag || p.Addr(0) != "cluster@n1:7000,n2:6379"+tag ||
-			p.Addr(1) != "plain:6379" || !p.FailsOver(0) || p.FailsOver(1) || p.master(0).cfg.TLS == nil {
-			t.Errorf("bucket %+v has the masters %q and %q, or wrong options", b, p.Addr(0), p.Addr(1))
+		if bucket := p.Bucket(); bucket != (Bucket{i + 1, 3}) || bucket.Tag() != tag ||
+			p.Addr(0) != "cluster@n1:7000,n2:6379"+tag || p.Addr(1) != "plain:6379" || !p.FailsOver(0) || p.FailsOver(1) ||
+			p.master(0).cfg.TLS == nil {
+			t.Errorf("bucket %+v has the masters %q and %q, or wrong options", bucket, p.Addr(0), p.Addr(1))
 		}
 		_ = p.Close()
 	}
@@ -64,7 +65,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 			_, err := io.WriteString(w, bulk("aa h:6379@1 myself,master - 0 1 1 connected 0-16383\n"))
 			return true, err
 		}
-		inBucket := set(func(c *Config) { c.failover = &failover{true, &cluster.Slot{Tag: "{1}"}} })
+		inBucket := set(func(cfg *Config) { cfg.failover = &failover{true, &cluster.Slot{Tag: "{1}"}} })
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial), inBucket)
 		waitUp(t, p)
 		if n := state(p, 0).Info.Moves; n != 0 || !p.Quarantined(0, n, "p") {

@@ -143,9 +143,9 @@ func urls(servers []*server) []string {
 // state returns the present state of a master according to Watch.
 func state(p *Transport, i int) Event {
 	var last Event
-	p.Watch(func(e Event) {
-		if e.Master == i {
-			last = e
+	p.Watch(func(event Event) {
+		if event.Master == i {
+			last = event
 		}
 	})()
 	return last

@@ -39,11 +39,11 @@ func TestMastersComeAndGo(t *testing.T) {
 		s := p.Subscribe(channel("a"), e)
 		var mu sync.Mutex
 		up := map[int]int{}
-		p.Watch(func(e Event) {
+		p.Watch(func(event Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Err == nil {
-				up[e.Master]++
+			if event.Err == nil {
+				up[event.Master]++
 			}
 		})
 		confirmed(t, s, 2)

@@ -36,18 +36,18 @@ const prefixMark = ";prefix="
 
 // String returns the name of a connection. In the label, '|' and characters that Redis does not allow in a name are
 // replaced by '-'.
-func (n ClientName) String() string {
+func (client ClientName) String() string {
 	text := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '|' {
 			return '-'
 		}
 		return r
-	}, cmp.Or(n.Label, library)) + prefixMark + url.PathEscape(n.Prefix)
-	if n.Shard != "" {
-		text += ";shard=" + n.Shard
+	}, cmp.Or(client.Label, library)) + prefixMark + url.PathEscape(client.Prefix)
+	if client.Shard != "" {
+		text += ";shard=" + client.Shard
 	}
-	text += fmt.Sprintf(";epoch=%d;list=%s", n.Epoch, n.List)
-	if n.Observer {
+	text += fmt.Sprintf(";epoch=%d;list=%s", client.Epoch, client.List)
+	if client.Observer {
 		text += ";observer"
 	}
 	return text
@@ -63,16 +63,16 @@ func parseClientNames(text string) (list []ClientName) {
 		}
 		rest := name[i+1:]
 		fields := pairs(strings.SplitSeq(rest, ";"), "=")
-		n := ClientName{
+		client := ClientName{
 			Label: name[:i], Shard: fields["shard"], List: fields["list"], Observer: strings.HasSuffix(rest, ";observer"),
 		}
 		var errs [2]error
-		n.Prefix, errs[0] = url.PathUnescape(fields["prefix"])
-		n.Epoch, errs[1] = strconv.ParseInt(fields["epoch"], 10, 64)
+		client.Prefix, errs[0] = url.PathUnescape(fields["prefix"])
+		client.Epoch, errs[1] = strconv.ParseInt(fields["epoch"], 10, 64)
 		if errors.Join(errs[:]...) != nil {
 			return nil
 		}
-		list = append(list, n)
+		list = append(list, client)
 	}
 	return list
 }
@@ -84,20 +84,20 @@ type namedClient struct {
 }
 
 // SetClientName names a client that uses the Transport. The key identifies the client: a later call with the same
-// key replaces the name, and removes it if n is nil. The name of the connections, which CLIENT LIST shows, consists
-// of the names of all clients. Clients that differ only in their labels are named once.
-func (t *Transport) SetClientName(key any, n *ClientName) {
+// key replaces the name, and removes it if client is nil. The name of the connections, which CLIENT LIST shows,
+// consists of the names of all clients. Clients that differ only in their labels are named once.
+func (t *Transport) SetClientName(key any, client *ClientName) {
 	t.nameMu.Lock()
-	t.named = slices.DeleteFunc(t.named, func(c namedClient) bool { return c.key == key })
-	if n != nil {
-		t.named = append(t.named, namedClient{key, *n})
+	t.named = slices.DeleteFunc(t.named, func(client namedClient) bool { return client.key == key })
+	if client != nil {
+		t.named = append(t.named, namedClient{key, *client})
 	}
 	var texts []string
 	seen := map[ClientName]bool{}
-	for _, c := range slices.Backward(t.named) {
-		alike := c.ClientName
+	for _, client := range slices.Backward(t.named) {
+		alike := client.ClientName
 		if alike.Label = ""; !seen[alike] {
-			seen[alike], texts = true, append(texts, c.String())
+			seen[alike], texts = true, append(texts, client.String())
 		}
 	}
 	slices.Sort(texts)
@@ -133,9 +133,9 @@ var libraryVersion = sync.OnceValue(func() string {
 	if !ok {
 		return ""
 	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == path {
-			return strings.TrimPrefix(m.Version, "v")
+	for _, module := range append(info.Deps, &info.Main) {
+		if module.Path == path {
+			return strings.TrimPrefix(module.Version, "v")
 		}
 	}
 	return ""

@@ -75,16 +75,16 @@ func clientsOf(text string, own ownConnection) []Client {
 		case own.addr != "" && fields["addr"] == own.addr, fields["name"] == own.name && len(named) > 0:
 		case fields["name"] == library: // a pool without a client
 		case len(named) == 0 && anonymous(fields, own):
-			c := Client{User: fields["user"], Name: fields["name"], Host: fields["addr"]}
-			if host, _, err := net.SplitHostPort(c.Host); err == nil {
-				c.Host = host
+			client := Client{User: fields["user"], Name: fields["name"], Host: fields["addr"]}
+			if host, _, err := net.SplitHostPort(client.Host); err == nil {
+				client.Host = host
 			}
-			list = append(list, c)
+			list = append(list, client)
 		case strings.Contains(fields["flags"], "P"):
 		default:
-			for _, n := range named {
-				if !n.Observer {
-					list = append(list, Client{ClientName: n, Named: true})
+			for _, client := range named {
+				if !client.Observer {
+					list = append(list, Client{ClientName: client, Named: true})
 				}
 			}
 		}

@@ -24,7 +24,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 			synctest.Wait()
 		}
 		var last Event
-		p.Watch(func(e Event) { last = e })
+		p.Watch(func(event Event) { last = event })
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range 3 {
@@ -56,7 +56,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 			t.Errorf("the last event is %+v", last)
 		}
 		called := false
-		p.Watch(func(e Event) { called = errors.Is(e.Err, ErrClosed) })()
+		p.Watch(func(event Event) { called = errors.Is(event.Err, ErrClosed) })()
 		if !called {
 			t.Error("a watcher added after Close got no event")
 		}
@@ -117,8 +117,8 @@ func TestEventsComeInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var late []Event
 		var events []Event
-		stop := p.Watch(func(e Event) { events = append(events, e) })
-		p.Watch(func(e Event) { late = append(late, e) })
+		stop := p.Watch(func(event Event) { events = append(events, event) })
+		p.Watch(func(event Event) { late = append(late, event) })
 		for range 5 {
 			pass(2 * time.Second)
 			srv.cut()
@@ -126,11 +126,11 @@ func TestEventsComeInOrder(t *testing.T) {
 		pass(time.Second)
 		synctest.Wait()
 		up := uint64(0)
-		for i, e := range events {
-			if e.Session != 0 && e.Session != up && (e.Session != up+1 || i > 0 && events[i-1].Err == nil) {
-				t.Errorf("event %d is %+v after session %d", i, e, up)
+		for i, event := range events {
+			if event.Session != 0 && event.Session != up && (event.Session != up+1 || i > 0 && events[i-1].Err == nil) {
+				t.Errorf("event %d is %+v after session %d", i, event, up)
 			}
-			up = max(up, e.Session)
+			up = max(up, event.Session)
 		}
 		if up != 6 || len(late) != len(events) {
 			t.Errorf("there were %d sessions, %d events, and %d events for the second watcher", up, len(events), len(late))

@@ -86,12 +86,12 @@ func (f *failover) follow(m *master) {
 }
 
 // rule returns when a replica is promoted, or nil if that is not known yet.
-func (f *failover) rule(s *Stopping) *Promotion {
+func (f *failover) rule(stop *Stopping) *Promotion {
 	if replicas, after, ok := f.Reported(); ok {
 		return &Promotion{replicas, after}
 	}
-	if s.ruleRead {
-		return &s.rule
+	if stop.ruleRead {
+		return &stop.rule
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ const longestLag = 10 * time.Second
 const longestTimeout = longestLag + slack - DefaultHeartbeat
 
 // Err returns why the settings cannot be read, or nil.
-func (s *Stopping) Err() error { return s.err }
+func (stop *Stopping) Err() error { return stop.err }
 
 // FailsOver reports whether one of its replicas may replace the master.
 func (cfg *Config) FailsOver() bool { return cfg.failover != nil }
@@ -144,49 +144,49 @@ func (cfg *Config) Authority() Authority {
 	return cfg.failover.Authority
 }
 
-// StoppingQuestions returns the commands that read s and the rule by which a replica is promoted.
-func (cfg *Config) StoppingQuestions(s *Stopping) []wire.Question {
-	return cfg.failover.allQuestions(s)
+// StoppingQuestions returns the commands that read stop and the rule by which a replica is promoted.
+func (cfg *Config) StoppingQuestions(stop *Stopping) []wire.Question {
+	return cfg.failover.allQuestions(stop)
 }
 
 // Rule returns the rule that the master has reported.
-func (s *Stopping) Rule() Promotion { return s.rule }
+func (stop *Stopping) Rule() Promotion { return stop.rule }
 
 const stoppingSettings = "min-replicas-*"
 
 // readSettings reads the reply to CONFIG GET min-replicas-*.
-func (s *Stopping) readSettings(settings map[string]string, err error) {
-	s.replicas = int(Number(settings["min-replicas-to-write"]))
-	s.lag = time.Duration(Number(settings["min-replicas-max-lag"])) * time.Second
+func (stop *Stopping) readSettings(settings map[string]string, err error) {
+	stop.replicas = int(Number(settings["min-replicas-to-write"]))
+	stop.lag = time.Duration(Number(settings["min-replicas-max-lag"])) * time.Second
 	if err == nil && len(settings) < 2 {
 		err = fmt.Errorf("the reply lacks min-replicas-to-write or min-replicas-max-lag")
 	}
-	s.err = err
+	stop.err = err
 }
 
 // Danger returns why a lock may have two holders while a partition isolates the master, and the step that prevents
 // this. Both are "" if a lock cannot have two holders.
-func (s *Stopping) Danger(rule Promotion, i *Info, user string) (what, do string) {
-	replicas := max(rule.Replicas, i.Replicas, 1)
+func (stop *Stopping) Danger(rule Promotion, info *Info, user string) (what, do string) {
+	replicas := max(rule.Replicas, info.Replicas, 1)
 	longest := min(longestLag, (rule.After - slack).Truncate(time.Second))
 	switch {
-	case !i.stopsScripts():
-		return fmt.Sprintf("it is %s %.40s, whose scripts ignore min-replicas-to-write", cmp.Or(i.Product, "Redis"),
-				i.Version),
+	case !info.stopsScripts():
+		return fmt.Sprintf("it is %s %.40s, whose scripts ignore min-replicas-to-write", cmp.Or(info.Product, "Redis"),
+				info.Version),
 			stepStops
-	case s.err != nil && fault.UnknownCommand(redis.Error(s.err.Error())):
-		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", s.err), stepNoConfig
-	case s.err != nil:
-		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(ConfigRight, user)
-	case s.replicas < replicas:
-		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %s that may be promoted", s.replicas,
+	case stop.err != nil && fault.UnknownCommand(redis.Error(stop.err.Error())):
+		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", stop.err), stepNoConfig
+	case stop.err != nil:
+		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", stop.err), fmt.Sprintf(ConfigRight, user)
+	case stop.replicas < replicas:
+		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %s that may be promoted", stop.replicas,
 			Count(replicas, "replica")), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
 	case longest < time.Second:
 		return fmt.Sprintf("a replica is promoted after %v of silence, but a master may need 3s to notice that it is cut "+
 			"off", rule.After), stepDownAfter
-	case s.lag <= 0 || s.lag > longest:
+	case stop.lag <= 0 || stop.lag > longest:
 		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence: it must be from "+
-				"1s to %v", s.lag, rule.After, longest),
+				"1s to %v", stop.lag, rule.After, longest),
 			fmt.Sprintf(stepAll, "min-replicas-max-lag", longest/time.Second)
 	}
 	return "", ""
@@ -194,19 +194,19 @@ func (s *Stopping) Danger(rule Promotion, i *Info, user string) (what, do string
 
 // alone returns an error if a partition may be isolating the master from its replicas now. An isolated master accepts
 // writes until min-replicas-max-lag has passed.
-func (s *Stopping) alone(fields map[string]string) error {
+func (stop *Stopping) alone(fields map[string]string) error {
 	inSync := 0
 	for i := range replicaCount(fields) {
-		if lag, ok := LagOf(fields, i); ok && lag <= s.lag {
+		if lag, ok := LagOf(fields, i); ok && lag <= stop.lag {
 			inSync++
 		}
 	}
-	if inSync >= s.replicas {
+	if inSync >= stop.replicas {
 		return nil
 	}
 	return fault.Refused(fmt.Sprintf("%s reported to it within %v, but it grants locks only with %d "+
 		"(min-replicas-to-write): a partition may have isolated it, and a replica may have been promoted",
-		Count(inSync, "replica"), s.lag, s.replicas))
+		Count(inSync, "replica"), stop.lag, stop.replicas))
 }
 
 // replicaCount returns the number of replicas that a server reports. It is bounded, because loops count up to it.
@@ -229,25 +229,25 @@ func LagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
 	return time.Duration(seconds) * time.Second, err == nil && seconds >= 0 && about["state"] == "online"
 }
 
-// verdict returns why a master that a replica may replace must not vote, or nil, and sets i.Late. If f is nil, the
+// verdict returns why a master that a replica may replace must not vote, or nil, and sets info.Late. If f is nil, the
 // master has no failover, and verdict returns nil.
-func (f *failover) verdict(s *Stopping, i *Info, fields map[string]string) error {
+func (f *failover) verdict(stop *Stopping, info *Info, fields map[string]string) error {
 	if f == nil {
 		return nil
 	}
-	rule := f.rule(s)
-	i.Late = longestLag + slack // the min-replicas-max-lag of the replaced server is not known
+	rule := f.rule(stop)
+	info.Late = longestLag + slack // the min-replicas-max-lag of the replaced server is not known
 	switch {
-	case f.twoHold: // i.Late stays set: other clients may rely on the settings and need the full quarantine
+	case f.twoHold: // info.Late stays set: other clients may rely on the settings and need the full quarantine
 		return nil
 	case rule == nil:
 		return fault.Refused("it is not known yet when a replica would replace it")
 	}
-	if what, do := s.Danger(*rule, i, "USER"); what != "" {
+	if what, do := stop.Danger(*rule, info, "USER"); what != "" {
 		return fault.Refused(fmt.Sprintf("%s: in a partition it would keep granting locks while the promoted replica "+
 			"grants them to other clients; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}
-	return s.alone(fields)
+	return stop.alone(fields)
 }
 
 // settingsEvery is the number of heartbeats after which the settings are read again. Only operators change the
@@ -256,35 +256,35 @@ const settingsEvery = 4
 
 // allQuestions returns the commands that are sent before the first INFO of a session to decide whether the master may
 // vote.
-func (f *failover) allQuestions(s *Stopping) []wire.Question {
+func (f *failover) allQuestions(stop *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
-	return append(f.settingsQuestions(s), f.placeQuestions(s)...)
+	return append(f.settingsQuestions(stop), f.placeQuestions(stop)...)
 }
 
 // dueQuestions returns those of allQuestions that are sent with the next heartbeat, except those about the place.
-func (f *failover) dueQuestions(s *Stopping) []wire.Question {
+func (f *failover) dueQuestions(stop *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
-	if s.age = (s.age + 1) % settingsEvery; s.age != 0 {
+	if stop.age = (stop.age + 1) % settingsEvery; stop.age != 0 {
 		return nil
 	}
-	return f.settingsQuestions(s)
+	return f.settingsQuestions(stop)
 }
 
 // placeQuestions returns the questions about the place.
-func (f *failover) placeQuestions(s *Stopping) []wire.Question {
+func (f *failover) placeQuestions(stop *Stopping) []wire.Question {
 	if f == nil {
 		return nil
 	}
-	return f.PlaceQuestions(func(replicas int) { s.rule.Replicas, s.ruleRead = replicas, true })
+	return f.PlaceQuestions(func(replicas int) { stop.rule.Replicas, stop.ruleRead = replicas, true })
 }
 
-func (f *failover) settingsQuestions(s *Stopping) []wire.Question {
-	return append([]wire.Question{wire.ConfigGet(stoppingSettings, s.readSettings)},
-		f.RuleQuestions(func(after time.Duration) { s.rule.After, s.ruleRead = after, true })...)
+func (f *failover) settingsQuestions(stop *Stopping) []wire.Question {
+	return append([]wire.Question{wire.ConfigGet(stoppingSettings, stop.readSettings)},
+		f.RuleQuestions(func(after time.Duration) { stop.rule.After, stop.ruleRead = after, true })...)
 }
 
 // stale returns an error if a master that a replica may replace has not answered a heartbeat recently: the master or

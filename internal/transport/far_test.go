@@ -90,11 +90,11 @@ func TestFarMasterIsConnected(t *testing.T) {
 					WithClock(clock.Runtime())}, c.opts...)...)
 				pass(30 * time.Second)
 				synctest.Wait()
-				e := state(p, 0)
-				if e.Session == 0 {
-					t.Errorf("after 30 s and %d connections the master is not up: %v", srv.dialled(), e.Err)
-				} else if e.Session > 1 {
-					t.Errorf("the session after 30 s is %d, want the first one", e.Session)
+				event := state(p, 0)
+				if event.Session == 0 {
+					t.Errorf("after 30 s and %d connections the master is not up: %v", srv.dialled(), event.Err)
+				} else if event.Session > 1 {
+					t.Errorf("the session after 30 s is %d, want the first one", event.Session)
 				}
 				_ = p.Close()
 			})

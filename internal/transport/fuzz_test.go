@@ -56,13 +56,13 @@ func FuzzInfo(f *testing.F) {
 	f.Add("maxmemory_policy:allkeys-lru\r\nmaxmemory:1\r\nrun_id:x\r\nmaster_replid:y\r\nrole:master")
 	f.Fuzz(func(t *testing.T, text string) {
 		fields := InfoFields(text)
-		i := infoOf(fields)
-		if err := i.verdict(&Config{}); err != nil && !errors.Is(err, ErrRefused) {
+		info := infoOf(fields)
+		if err := info.verdict(&Config{}); err != nil && !errors.Is(err, ErrRefused) {
 			t.Fatal(err)
-		} else if err == nil && (i.RunID == "" || i.Role != "master") {
+		} else if err == nil && (info.RunID == "" || info.Role != "master") {
 			t.Fatalf("the INFO %q is judged as fit", text)
 		}
-		for _, f := range i.Unfit(&Config{}) {
+		for _, f := range info.Unfit(&Config{}) {
 			if f.What == "" || f.Risk == "" || f.Fix == "" {
 				t.Fatalf("a field of the finding is empty: %#v", f)
 			}

@@ -12,4 +12,4 @@ func (h Handle) transport() *Transport { return h.t }
 type Pooled interface{ transport() *Transport }
 
 // Of returns the Transport of p.
-func Of(p Pooled) *Transport { return p.transport() }
+func Of(pool Pooled) *Transport { return pool.transport() }

@@ -14,14 +14,14 @@ import (
 // greet reads the identity of a server, checks that it is fit, and loads the scripts: see questions. The age of an INFO
 // is measured from the request, because the reply may be delayed or this process may sleep. If the INFO is older than
 // both the heartbeat interval and the timeout, greet requests it once more.
-func (s *session) greet(c *wire.Conn) (op string, err error) {
+func (s *session) greet(conn *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
-	s.addr, s.local = c.Addr, c.Local()
+	s.addr, s.local = conn.Addr, conn.Local()
 	most := max(cfg.Heartbeat, cfg.Timeout)
 	for range 2 {
 		asked := cfg.Clock.Now()
 		s.lastInfo.Store(&asked)
-		if op, err = c.Ask(s.questions(asked)); err != nil || s.age() <= most {
+		if op, err = conn.Ask(s.questions(asked)); err != nil || s.age() <= most {
 			return op, err
 		}
 	}
@@ -76,8 +76,8 @@ func (s *session) askInfo(asked clock.Instant) wire.Question {
 }
 
 // askServer reads the run id of the server of a connection. server is "" if the server refuses INFO.
-func askServer(c *wire.Conn) (server, op string, err error) {
-	op, err = c.Ask([]wire.Question{{
+func askServer(conn *wire.Conn) (server, op string, err error) {
+	op, err = conn.Ask([]wire.Question{{
 		Op: "info", Command: []string{"INFO", "server"}, TakeFunc: func(reply any) error {
 			text, _ := redis.String(reply, nil)
 			server = InfoFields(text)["run_id"]
@@ -88,21 +88,21 @@ func askServer(c *wire.Conn) (server, op string, err error) {
 }
 
 // ReadInfo parses the reply to an INFO that was sent at asked. It also returns the fields of the reply.
-func (cfg *Config) ReadInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
+func (cfg *Config) ReadInfo(asked clock.Instant, reply any) (info Info, fields map[string]string, _ error) {
 	text, err := redis.String(reply, nil)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
 		user := cfg.UserName()
-		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without INFO no client can know "+
-			"whether this master has restarted and lost locks, so it cannot vote; INFO is in the category @dangerous, "+
+		return info, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without INFO no client can "+
+			"know whether this master has restarted and lost locks, so it cannot vote; INFO is in the category @dangerous, "+
 			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
 	case fault.IsCode(err, "NOAUTH"):
-		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
+		return info, nil, fmt.Errorf("%w (no password is configured for this master)", err)
 	case err != nil:
-		return i, nil, err
+		return info, nil, err
 	}
 	fields = InfoFields(text)
-	i = infoOf(fields)
-	i.readAt(cfg.Clock, asked)
-	return i, fields, nil
+	info = infoOf(fields)
+	info.readAt(cfg.Clock, asked)
+	return info, fields, nil
 }

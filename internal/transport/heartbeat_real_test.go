@@ -74,8 +74,8 @@ func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
 	t.Helper()
 	const beats = 40
 	at := make(chan int64, 1+beats)
-	stop := p.Watch(func(e Event) {
-		if e.Err != nil { // the replicas have not connected yet
+	stop := p.Watch(func(event Event) {
+		if event.Err != nil { // the replicas have not connected yet
 			return
 		}
 		select {

@@ -125,8 +125,8 @@ func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
 	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 		t.Errorf("%s: the master did not come up again: %v", at, err)
 	}
-	if e := state(p, 1); e.Session != 1 {
-		t.Errorf("%s: the other master was affected: %+v", at, e)
+	if event := state(p, 1); event.Session != 1 {
+		t.Errorf("%s: the other master was affected: %+v", at, event)
 	}
 	_ = p.Close()
 	settle(time.Second)

@@ -23,10 +23,10 @@ func beatAgain(t *testing.T, p *Transport) (last Event) {
 	t.Helper()
 	var mu sync.Mutex
 	n := 0
-	defer p.Watch(func(e Event) {
+	defer p.Watch(func(event Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		last, n = e, n+1
+		last, n = event, n+1
 	})()
 	eventually(t, "heartbeats", func() bool {
 		mu.Lock()
@@ -66,16 +66,17 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
 	first := state(p, 0)
-	if i := first.Info; !i.BacklogKnown || i.BacklogTTL != time.Second {
-		t.Errorf("the INFO of the master is %+v", i)
+	if info := first.Info; !info.BacklogKnown || info.BacklogTTL != time.Second {
+		t.Errorf("the INFO of the master is %+v", info)
 	}
 	ids := map[string]bool{}
 	same := func(after string) {
 		t.Helper()
 		ids[field(srv, "master_replid")] = true
-		e := beatAgain(t, p)
-		if e.Session != first.Session || e.Info.Identity() != first.Info.Identity() || e.Info.BacklogTTL != time.Second {
-			t.Errorf("the event after %s is %+v", after, e)
+		event := beatAgain(t, p)
+		if event.Session != first.Session || event.Info.Identity() != first.Info.Identity() ||
+			event.Info.BacklogTTL != time.Second {
+			t.Errorf("the event after %s is %+v", after, event)
 		}
 	}
 	freed := func() {
@@ -143,8 +144,8 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 				t.Errorf("the identity was %s and is %s", before.Info.Identity(), now.Identity())
 			}
 			eventually(t, "new session", func() bool {
-				e := state(p, 0)
-				return e.Session > before.Session && e.Info.Identity() == now.Identity()
+				event := state(p, 0)
+				return event.Session > before.Session && event.Info.Identity() == now.Identity()
 			})
 		})
 	}
@@ -164,11 +165,11 @@ func TestIdentityAfterFreedBacklog(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var told []Event
-	defer p.Watch(func(e Event) {
+	defer p.Watch(func(event Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Info.Identity() != before.Info.Identity() && len(told) == 0 {
-			told = append(told, e)
+		if event.Info.Identity() != before.Info.Identity() && len(told) == 0 {
+			told = append(told, event)
 		}
 	})()
 	eventually(t, "an event reports the freed backlog", func() bool {
@@ -178,9 +179,9 @@ func TestIdentityAfterFreedBacklog(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if e := told[0]; e.Session != before.Session || e.Info.Identity() != e.Info.RunID+"/"+noID+"/-1" ||
-		!e.Info.freedFrom(before.Info) {
-		t.Errorf("the event after the release of the backlog is %+v", e)
+	if event := told[0]; event.Session != before.Session || event.Info.Identity() != event.Info.RunID+"/"+noID+"/-1" ||
+		!event.Info.freedFrom(before.Info) {
+		t.Errorf("the event after the release of the backlog is %+v", event)
 	}
 }
 
@@ -211,8 +212,8 @@ func TestBacklogTTLMayBeUnknown(t *testing.T) {
 	srv.do(minimum...)
 	p := open(t, []string{lockUser(srv)})
 	waitUp(t, p)
-	if i := state(p, 0).Info; i.BacklogKnown || i.BacklogTTL != 0 {
-		t.Errorf("the INFO of the master is %+v", i)
+	if info := state(p, 0).Info; info.BacklogKnown || info.BacklogTTL != 0 {
+		t.Errorf("the INFO of the master is %+v", info)
 	}
 }
 
@@ -229,8 +230,8 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clk))
 		synctest.Wait()
 		beats := 0
-		defer p.Watch(func(e Event) {
-			if e.Session != 0 {
+		defer p.Watch(func(event Event) {
+			if event.Session != 0 {
 				beats++
 			}
 		})()
@@ -241,13 +242,14 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 		before := state(p, 0).Info
 		back.Store(int64(time.Hour))
 		settle(9 * time.Second)
-		if i := state(p, 0).Info; beats != 7 || i.RTT != 0 || i.Read.Sub(before.Read) != 9*time.Second {
-			t.Errorf("there were %d events in 19 s; the last INFO was read %v after the first", beats, i.Read.Sub(before.Read))
+		if info := state(p, 0).Info; beats != 7 || info.RTT != 0 || info.Read.Sub(before.Read) != 9*time.Second {
+			t.Errorf("there were %d events in 19 s; the last INFO was read %v after the first", beats,
+				info.Read.Sub(before.Read))
 		}
 		srv.cut()
 		settle(time.Second)
-		if e := state(p, 0); e.Session != 2 {
-			t.Errorf("a second after the cut the state is %+v", e)
+		if event := state(p, 0); event.Session != 2 {
+			t.Errorf("a second after the cut the state is %+v", event)
 		}
 		srv.hang()
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
@@ -255,8 +257,8 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 		}
 		srv.resume()
 		settle(2 * time.Second)
-		if e := state(p, 0); e.Session != 3 {
-			t.Errorf("the state after the hang is %+v", e)
+		if event := state(p, 0); event.Session != 3 {
+			t.Errorf("the state after the hang is %+v", event)
 		}
 		_ = p.Close()
 		synctest.Wait()

@@ -124,13 +124,13 @@ const noID = "0000000000000000000000000000000000000000"
 // replication backlog, and with it the record of a promotion: its identity changes from run_id/X/n to run_id/000.../-1.
 // The session then continues, and the next event contains the new identity. master_replid is not included, because a
 // backup or a first replica changes it.
-func (i Info) Identity() string {
-	return i.RunID + "/" + i.ReplID2 + "/" + strconv.FormatInt(i.SecondOffset, 10)
+func (info Info) Identity() string {
+	return info.RunID + "/" + info.ReplID2 + "/" + strconv.FormatInt(info.SecondOffset, 10)
 }
 
 // freedFrom reports whether the server has freed its replication backlog since last was read.
-func (i Info) freedFrom(last Info) bool {
-	return i.RunID == last.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && last.ReplID2 != noID
+func (info Info) freedFrom(last Info) bool {
+	return info.RunID == last.RunID && info.ReplID2 == noID && info.SecondOffset == -1 && last.ReplID2 != noID
 }
 
 // InfoFields parses the reply of INFO.
@@ -160,64 +160,64 @@ var products = []struct{ name, field, program string }{
 }
 
 // productOf returns the name and the version of a server that is neither Redis nor Valkey, or "".
-func productOf(f map[string]string) (name, version string) {
-	program := strings.ToLower(path.Base(f["executable"]))
-	for _, p := range products {
-		if f[p.field] != "" || strings.HasPrefix(program, p.program) {
-			return p.name, cmp.Or(f[strings.ToLower(p.name)+"_version"], f["redis_version"])
+func productOf(fields map[string]string) (name, version string) {
+	program := strings.ToLower(path.Base(fields["executable"]))
+	for _, product := range products {
+		if fields[product.field] != "" || strings.HasPrefix(program, product.program) {
+			return product.name, cmp.Or(fields[strings.ToLower(product.name)+"_version"], fields["redis_version"])
 		}
 	}
-	if f["role"] == "active-replica" { // only KeyDB has such a role
-		return "KeyDB", f["redis_version"]
+	if fields["role"] == "active-replica" { // only KeyDB has such a role
+		return "KeyDB", fields["redis_version"]
 	}
-	if name := f["server_name"]; name != "" && name != "valkey" && name != "redis" {
-		return name, cmp.Or(f[name+"_version"], f["redis_version"])
+	if name := fields["server_name"]; name != "" && name != "valkey" && name != "redis" {
+		return name, cmp.Or(fields[name+"_version"], fields["redis_version"])
 	}
 	return "", ""
 }
 
 // infoOf converts fields of INFO to an Info. Fields that a server does not report are zero.
-func infoOf(f map[string]string) Info {
-	product, version := productOf(f)
+func infoOf(fields map[string]string) Info {
+	product, version := productOf(fields)
 	started := int64(0)
-	if up, err := strconv.ParseInt(f["uptime_in_seconds"], 10, 64); err == nil {
-		started = Number(f["server_time_usec"]) - up*1_000_000
+	if up, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64); err == nil {
+		started = Number(fields["server_time_usec"]) - up*1_000_000
 	}
 	return Info{
-		RunID:        f["run_id"],
-		ReplID2:      f["master_replid2"],
-		SecondOffset: Number(f["second_repl_offset"]),
+		RunID:        fields["run_id"],
+		ReplID2:      fields["master_replid2"],
+		SecondOffset: Number(fields["second_repl_offset"]),
 		Started:      started,
-		Role:         f["role"],
-		Sentinel:     f["redis_mode"] == "sentinel",
+		Role:         fields["role"],
+		Sentinel:     fields["redis_mode"] == "sentinel",
 		Product:      product,
-		Version:      cmp.Or(version, f["valkey_version"], f["redis_version"]),
-		Valkey:       f["valkey_version"] != "" || f["server_name"] == "valkey",
-		Cluster:      f["cluster_enabled"] == "1",
-		Loading:      f["loading"] == "1" || f["async_loading"] == "1",
-		Policy:       f["maxmemory_policy"],
-		MaxMemory:    Number(f["maxmemory"]),
-		Replicas:     replicaCount(f),
+		Version:      cmp.Or(version, fields["valkey_version"], fields["redis_version"]),
+		Valkey:       fields["valkey_version"] != "" || fields["server_name"] == "valkey",
+		Cluster:      fields["cluster_enabled"] == "1",
+		Loading:      fields["loading"] == "1" || fields["async_loading"] == "1",
+		Policy:       fields["maxmemory_policy"],
+		MaxMemory:    Number(fields["maxmemory"]),
+		Replicas:     replicaCount(fields),
 		Persistence: Persistence{
-			AOF:       f["aof_enabled"],
-			Rewriting: f["aof_rewrite_in_progress"] == "1" || f["aof_rewrite_scheduled"] == "1",
+			AOF:       fields["aof_enabled"],
+			Rewriting: fields["aof_rewrite_in_progress"] == "1" || fields["aof_rewrite_scheduled"] == "1",
 		},
-		Reading: Reading{Time: Number(f["server_time_usec"])},
+		Reading: Reading{Time: Number(fields["server_time_usec"])},
 	}
 }
 
 // readAt sets Read and RTT of a reading that was requested at asked and has just arrived.
-func (i *Info) readAt(clk *clock.Clock, asked clock.Instant) {
-	i.RTT = clk.Now().Sub(asked)
-	i.Read = asked.Add(i.RTT / 2)
+func (info *Info) readAt(clk *clock.Clock, asked clock.Instant) {
+	info.RTT = clk.Now().Sub(asked)
+	info.Read = asked.Add(info.RTT / 2)
 }
 
 // stopsScripts reports whether min-replicas-to-write applies to the writes of scripts. In Redis before 6.2.7 it does
 // not.
-func (i *Info) stopsScripts() bool {
+func (info *Info) stopsScripts() bool {
 	var major, minor, patch int
-	_, err := fmt.Sscanf(i.Version, "%d.%d.%d", &major, &minor, &patch)
-	return i.Valkey || err == nil && (major >= 7 || major == 6 && minor == 2 && patch >= 7)
+	_, err := fmt.Sscanf(info.Version, "%d.%d.%d", &major, &minor, &patch)
+	return info.Valkey || err == nil && (major >= 7 || major == 6 && minor == 2 && patch >= 7)
 }
 
 // Number returns the value of a field of INFO, or 0 if it is not a number.
@@ -236,13 +236,13 @@ const (
 )
 
 // Unfit returns a finding for each reason why the server must not hold locks.
-func (i Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
+func (info Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	add := func(about, what, risk, fix string) {
 		list = append(list, redlockinfo.Finding{
 			Severity: redlockinfo.Failure, About: about, NoVote: true, What: what, Risk: risk, Fix: fix,
 		})
 	}
-	if i.Sentinel {
+	if info.Sentinel {
 		add("role", "it is a sentinel, not a master", noVote, stepSentinelURL)
 		return list
 	}
@@ -251,7 +251,7 @@ func (i Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 		name    string
 		missing bool
 	}{
-		{"run_id", i.RunID == ""}, {"master_replid2", i.ReplID2 == ""}, {"server_time_usec", i.Time == 0},
+		{"run_id", info.RunID == ""}, {"master_replid2", info.ReplID2 == ""}, {"server_time_usec", info.Time == 0},
 	} {
 		if field.missing {
 			lacks = append(lacks, field.name)
@@ -262,11 +262,11 @@ func (i Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 			"without them no client can detect its restarts or read its clock; "+noVote,
 			stepIdentity)
 	}
-	if i.Loading {
+	if info.Loading {
 		add("loading", "it is still loading its data", noVote+", until it is ready", stepLoading)
 	}
 	const copies = noVote + "; copies of locks would be counted as votes"
-	switch i.Role {
+	switch info.Role {
 	case "master":
 	case "slave":
 		fix := nameMaster
@@ -277,17 +277,17 @@ func (i Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	case "":
 		add("role", "its INFO has no role", noVote, stepServer)
 	default:
-		add("role", fmt.Sprintf("its role is %q, not master", i.Role), copies, stepServer)
+		add("role", fmt.Sprintf("its role is %q, not master", info.Role), copies, stepServer)
 	}
 	switch {
-	case i.Cluster && !cfg.failover.inCluster():
+	case info.Cluster && !cfg.failover.inCluster():
 		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
 			stepCluster)
-	case !i.Cluster && cfg.failover.inCluster():
+	case !info.Cluster && cfg.failover.inCluster():
 		add("cluster", "it is not a cluster node", noVote, stepSingle)
 	}
-	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.AllowEviction {
-		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
+	if info.MaxMemory > 0 && info.Policy != "noeviction" && !cfg.AllowEviction {
+		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", info.Policy, info.MaxMemory),
 			noVote+": an evicted lock can get a second holder unnoticed, also with a volatile- policy, since locks "+
 				"have a TTL; pool.AllowEviction accepts that risk", noEviction)
 	}
@@ -303,8 +303,8 @@ const (
 )
 
 // verdict returns an error if the server is not fit to hold locks.
-func (i Info) verdict(cfg *Config) error {
-	list := i.Unfit(cfg)
+func (info Info) verdict(cfg *Config) error {
+	list := info.Unfit(cfg)
 	if len(list) == 0 {
 		return nil
 	}

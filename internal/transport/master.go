@@ -77,9 +77,9 @@ func (m *master) run() {
 	id := uint64(0)
 	for m.ctx.Err() == nil {
 		s := &session{m: m, id: id + 1, digest: m.cfg.failover.digestOf(nil)}
-		c, op, err := redial.Connect(m.ctx, &m.cfg.Target, s.greet)
+		conn, op, err := redial.Connect(m.ctx, &m.cfg.Target, s.greet)
 		if err == nil {
-			op, err = m.claim(c, s)
+			op, err = m.claim(conn, s)
 		}
 		began := time.Now()
 		if err != nil {
@@ -88,7 +88,7 @@ func (m *master) run() {
 			s.server, s.info.Moves = s.info.RunID, m.moves
 			id++
 			redial.Known = true
-			s.serve(c)
+			s.serve(conn)
 			m.transport.claims.Delete(s.info.RunID)
 		}
 		redial.Rest(m.ctx, time.Since(began))
@@ -97,12 +97,12 @@ func (m *master) run() {
 
 // claim registers the server of s as m. If the server is already connected as another master, claim closes c and
 // returns an error.
-func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
+func (m *master) claim(conn *wire.Conn, s *session) (op string, err error) {
 	other, taken := m.transport.claims.LoadOrStore(s.info.RunID, m)
 	if !taken {
 		return "", nil
 	}
-	c.Close()
+	conn.Close()
 	return "info", fault.Down(fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have "+
 		"two votes, and its failure would cost both; list N different servers", other.(*master).Name, s.info.RunID)))
 }

@@ -13,29 +13,29 @@ import (
 
 func set(f func(*Config)) Option { return Set(true, f, "") }
 
-func WithTLSConfig(t *tls.Config) Option { return set(func(c *Config) { c.TLS = t }) }
+func WithTLSConfig(t *tls.Config) Option { return set(func(cfg *Config) { cfg.TLS = t }) }
 
 func WithCredentials(user, password string) Option { return Login(user, password) }
 
 func WithCredentialsProvider(f wire.CredentialsFunc) Option {
-	return set(func(c *Config) { c.SetProvider(f) })
+	return set(func(cfg *Config) { cfg.SetProvider(f) })
 }
 
-func WithDatabase(n int) Option { return set(func(c *Config) { c.Database = n }) }
+func WithDatabase(n int) Option { return set(func(cfg *Config) { cfg.Database = n }) }
 
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	slots := new(wire.Slots)
-	return set(func(c *Config) { c.Dialer, c.Slots = f, slots })
+	return set(func(cfg *Config) { cfg.Dialer, cfg.Slots = f, slots })
 }
 
-func WithTimeout(d time.Duration) Option { return set(func(c *Config) { c.Timeout = d }) }
+func WithTimeout(d time.Duration) Option { return set(func(cfg *Config) { cfg.Timeout = d }) }
 
-func WithDialTimeout(d time.Duration) Option { return set(func(c *Config) { c.DialTimeout = d }) }
+func WithDialTimeout(d time.Duration) Option { return set(func(cfg *Config) { cfg.DialTimeout = d }) }
 
-func AllowEviction() Option { return set(func(c *Config) { c.AllowEviction = true }) }
+func AllowEviction() Option { return set(func(cfg *Config) { cfg.AllowEviction = true }) }
 
 func WithSentinelCredentials(user, password string) Option {
-	return set(func(c *Config) { c.Sentinels.User, c.Sentinels.Password = user, password })
+	return set(func(cfg *Config) { cfg.Sentinels.User, cfg.Sentinels.Password = user, password })
 }
 
-func WithSentinelTLS(t *tls.Config) Option { return set(func(c *Config) { c.Sentinels.TLS = t }) }
+func WithSentinelTLS(t *tls.Config) Option { return set(func(cfg *Config) { cfg.Sentinels.TLS = t }) }

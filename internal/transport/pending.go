@@ -116,39 +116,39 @@ func (l *pendingList) stop() {
 
 // next returns the next release of the pass, with at most leasesPerCall of its leases. If no release is left or the
 // window is full, ok is false.
-func (l *pendingList) next() (p PendingRelease, ok bool) {
+func (l *pendingList) next() (r PendingRelease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.due) == 0 || l.inFlight >= resendWindow {
-		return p, false
+		return r, false
 	}
-	p = l.releases[l.due[0]]
+	r = l.releases[l.due[0]]
 	l.due = l.due[1:]
-	p.Leases = slices.Clone(p.Leases[:min(len(p.Leases), leasesPerCall)])
-	l.inFlight += p.size()
-	return p, true
+	r.Leases = slices.Clone(r.Leases[:min(len(r.Leases), leasesPerCall)])
+	l.inFlight += r.size()
+	return r, true
 }
 
-// finish records the end of the release call p. done reports whether the reply was final. Leases that p did not contain
+// finish records the end of the release call r. done reports whether the reply was final. Leases that r did not contain
 // are sent by another call of the same pass.
-func (l *pendingList) finish(p PendingRelease, done bool) {
+func (l *pendingList) finish(r PendingRelease, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight -= p.size()
-	known, there := l.releases[p.Name]
+	l.inFlight -= r.size()
+	known, there := l.releases[r.Name]
 	switch {
 	case !there || !done:
 		return
-	case known.Ballot > p.Ballot: // send all ids again, with the larger ballot: repeating a release is harmless
-	case len(known.Leases) > len(p.Leases):
+	case known.Ballot > r.Ballot: // send all ids again, with the larger ballot: repeating a release is harmless
+	case len(known.Leases) > len(r.Leases):
 		l.bytes -= known.bytes()
-		known.Leases = slices.Clone(known.Leases[len(p.Leases):])
+		known.Leases = slices.Clone(known.Leases[len(r.Leases):])
 		l.bytes += known.bytes()
-		l.releases[p.Name] = known
+		l.releases[r.Name] = known
 	default:
 		l.bytes -= known.bytes()
-		delete(l.releases, p.Name)
+		delete(l.releases, r.Name)
 		return
 	}
-	l.due = append(l.due, p.Name)
+	l.due = append(l.due, r.Name)
 }

@@ -47,8 +47,8 @@ func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 			t.Errorf("there are %d pending releases, want 2", n)
 		}
 		first := false
-		defer p.Watch(func(e Event) {
-			if e.Err == nil && !first {
+		defer p.Watch(func(event Event) {
+			if event.Err == nil && !first {
 				first = true
 				_ = p.Send(0, inspect("x"), Stamp{}, newMailbox())
 			}
@@ -237,8 +237,8 @@ func TestManyPendingReleasesAreSent(t *testing.T) {
 		p.AddPending(0, pendingRelease("long", 1, ids...))
 		srv.set(func() { srv.runID = "a1" })
 		atUp := -1
-		defer p.Watch(func(e Event) {
-			if e.Session != 0 && atUp < 0 {
+		defer p.Watch(func(event Event) {
+			if event.Session != 0 && atUp < 0 {
 				atUp = p.Pending(0)
 			}
 		})()
@@ -265,8 +265,8 @@ func TestResendWindowCountsLeases(t *testing.T) {
 		}
 		l.begin()
 		leases, calls := 0, 0
-		for p, ok := l.next(); ok; p, ok = l.next() {
-			leases, calls = leases+len(p.Leases), calls+1
+		for r, ok := l.next(); ok; r, ok = l.next() {
+			leases, calls = leases+len(r.Leases), calls+1
 		}
 		if size := max(leases, calls); size < 1000 || size > 2100 {
 			t.Errorf("with %d leases per name, %d calls with %d leases are in flight together", perName, calls, leases)

@@ -117,8 +117,8 @@ func TestEvictionMayBeAllowed(t *testing.T) {
 	srv := startServer(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	p := open(t, []string{srv.url()}, AllowEviction())
 	waitUp(t, p)
-	if i := state(p, 0).Info; i.Policy != "allkeys-lru" || i.MaxMemory != 100<<20 {
-		t.Errorf("the INFO of the master is %+v", i)
+	if info := state(p, 0).Info; info.Policy != "allkeys-lru" || info.MaxMemory != 100<<20 {
+		t.Errorf("the INFO of the master is %+v", info)
 	}
 }
 
@@ -149,16 +149,17 @@ func TestInfoOfARealServer(t *testing.T) {
 	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 		t.Error(err)
 	}
-	i := state(p, 0).Info
-	if len(i.RunID) != 40 || i.ReplID2 != noID || i.SecondOffset != -1 || !i.BacklogKnown || i.BacklogTTL != time.Hour ||
-		i.Role != "master" || i.Version == "" || i.Policy != "noeviction" {
-		t.Errorf("the INFO of the master is %+v", i)
+	info := state(p, 0).Info
+	if len(info.RunID) != 40 || info.ReplID2 != noID || info.SecondOffset != -1 || !info.BacklogKnown ||
+		info.BacklogTTL != time.Hour ||
+		info.Role != "master" || info.Version == "" || info.Policy != "noeviction" {
+		t.Errorf("the INFO of the master is %+v", info)
 	}
 	now := time.Now().UnixMicro()
-	if d := now - i.Time; d < -int64(time.Minute/1000) || d > int64(time.Minute/1000) {
-		t.Errorf("the server's time is %d, and the local time is %d", i.Time, now)
+	if d := now - info.Time; d < -int64(time.Minute/1000) || d > int64(time.Minute/1000) {
+		t.Errorf("the server's time is %d, and the local time is %d", info.Time, now)
 	}
-	if i.RTT <= 0 || i.Read == (clock.Instant{}) {
-		t.Errorf("the round trip took %v, and INFO was read at %v", i.RTT, i.Read)
+	if info.RTT <= 0 || info.Read == (clock.Instant{}) {
+		t.Errorf("the round trip took %v, and INFO was read at %v", info.RTT, info.Read)
 	}
 }

@@ -63,14 +63,14 @@ func parseSentinel(m *Master, u *url.URL, hosts string) (err error) {
 // sentinelsOf returns the sentinels of m, which get no credentials of m.
 func sentinelsOf(m *Master, cfg *Config) (list []wire.Target) {
 	for _, addr := range m.nodes {
-		t := wire.Target{
+		target := wire.Target{
 			Network: "tcp", Addr: addr, Dialer: cfg.Dialer, DialTimeout: cfg.DialTimeout, Slots: cfg.Slots,
 			User: cfg.Sentinels.User, Password: cfg.Sentinels.Password, Provider: cfg.Sentinels.Provider,
 		}
 		if m.useTLS {
-			t.TLS, t.TLSFunc = cmp.Or(cfg.Sentinels.TLS, &tls.Config{}), cfg.Sentinels.TLSFunc
+			target.TLS, target.TLSFunc = cmp.Or(cfg.Sentinels.TLS, &tls.Config{}), cfg.Sentinels.TLSFunc
 		}
-		list = append(list, t)
+		list = append(list, target)
 	}
 	return list
 }
@@ -101,12 +101,12 @@ func parseCluster(m *Master, u *url.URL, hosts string) (err error) {
 // nodesOf returns the nodes that the URL of a cluster lists.
 func nodesOf(m *Master, cfg *Config) (list []wire.Target) {
 	for _, addr := range m.nodes {
-		t := cfg.Target
-		t.Network, t.Addr = "tcp", addr
+		target := cfg.Target
+		target.Network, target.Addr = "tcp", addr
 		if cfg.credentials != nil { // all nodes are queried concurrently, but a Provider makes one call at a time
-			t.Provider = wire.NewProvider(cfg.credentials)
+			target.Provider = wire.NewProvider(cfg.credentials)
 		}
-		list = append(list, t)
+		list = append(list, target)
 	}
 	return list
 }

@@ -86,8 +86,8 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	if err != nil || exists[0] != 1 {
 		t.Errorf("the script is not cached: %v, %v", exists, err)
 	}
-	if e := state(p, 0); e.Session != 1 {
-		t.Errorf("the session is %d, want the first one", e.Session)
+	if event := state(p, 0); event.Session != 1 {
+		t.Errorf("the session is %d, want the first one", event.Session)
 	}
 }
 

@@ -321,7 +321,7 @@ func failoverAfter(replicas int, silence time.Duration) *failover {
 }
 
 // replaceable configures a master with one replica that is promoted after five seconds of silence.
-func replaceable(c *Config) { c.failover = failoverAfter(1, 5*time.Second) }
+func replaceable(cfg *Config) { cfg.failover = failoverAfter(1, 5*time.Second) }
 
 // H136: a client with a long heartbeat still notices in time that a master is partitioned away from its replicas.
 func TestLongHeartbeatNoticesPartition(t *testing.T) {
@@ -351,9 +351,9 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 		var frozen atomic.Int64
 		clk := clock.New(func() clock.Instant { return clock.Runtime().Now().Add(time.Duration(frozen.Load())) })
 		for _, fails := range []bool{true, false} {
-			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), set(func(c *Config) {
+			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), set(func(cfg *Config) {
 				if fails {
-					replaceable(c)
+					replaceable(cfg)
 				}
 			}))
 			waitUp(t, p)

@@ -44,11 +44,11 @@ func (s *session) open() bool { return s.m.state.Load().sess == s }
 func (s *session) age() time.Duration { return s.m.cfg.Clock.Now().Sub(*s.lastInfo.Load()) }
 
 // serve runs the session, and reads replies on the calling goroutine. It returns after every request has been answered.
-func (s *session) serve(c *wire.Conn) {
+func (s *session) serve(conn *wire.Conn) {
 	m := s.m
 	settings := m.pipeSettings()
 	settings.BeatFunc = s.beat
-	s.pipe = pipe.New(c, s.byText, settings)
+	s.pipe = pipe.New(conn, s.byText, settings)
 	m.pending.begin()
 	s.resend()
 	op, err := s.pipe.Run(m.ctx, s.age())
@@ -215,13 +215,13 @@ func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[strin
 		return Info{}, nil, err
 	}
 	fields, err := heartbeat.Decode(text)
-	i := infoOf(fields)
-	i.Product, i.Version, i.Valkey, i.Cluster = s.info.Product, s.info.Version, s.info.Valkey, s.info.Cluster
-	if i.RunID == heartbeat.Unchanged {
-		i.RunID, i.ReplID2, i.SecondOffset = s.info.RunID, s.info.ReplID2, s.info.SecondOffset
+	info := infoOf(fields)
+	info.Product, info.Version, info.Valkey, info.Cluster = s.info.Product, s.info.Version, s.info.Valkey, s.info.Cluster
+	if info.RunID == heartbeat.Unchanged {
+		info.RunID, info.ReplID2, info.SecondOffset = s.info.RunID, s.info.ReplID2, s.info.SecondOffset
 	}
-	i.readAt(s.m.cfg.Clock, asked)
-	return i, fields, err
+	info.readAt(s.m.cfg.Clock, asked)
+	return info, fields, err
 }
 
 // judge processes a heartbeat. It ends the session if the server has been replaced, may have lost locks, or is no

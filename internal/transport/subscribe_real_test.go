@@ -38,8 +38,8 @@ func untilConfirmed(t testing.TB, s *feed.Subscription, n int) {
 func untilHeard(t testing.TB, e *ear, messages, renewed int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d messages and %d renewals", messages, renewed), func() bool {
-		m, g := e.heard()
-		return m == messages && g == renewed
+		number, g := e.heard()
+		return number == messages && g == renewed
 	})
 }
 

@@ -56,8 +56,8 @@ func (e *ear) heard() (messages, renewed int) {
 
 func (e *ear) want(t *testing.T, messages, renewed int) {
 	t.Helper()
-	if m, g := e.heard(); m != messages || g != renewed {
-		t.Errorf("there were %d messages and %d renewals, want %d and %d", m, g, messages, renewed)
+	if number, g := e.heard(); number != messages || g != renewed {
+		t.Errorf("there were %d messages and %d renewals, want %d and %d", number, g, messages, renewed)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestListenersMayUseThePool(t *testing.T) {
 			if in == nil {
 				in = p.Subscribe(channel("inner"), inner)
 			}
-			if m, _ := e.heard(); m == 1 {
+			if number, _ := e.heard(); number == 1 {
 				s.Close()
 				two.Close()
 			}
@@ -346,8 +346,8 @@ func TestListenersMayUseThePool(t *testing.T) {
 		confirmed(t, s, 2)
 		confirmed(t, in, 2)
 		publish(ms, "a")
-		if m, _ := e.heard(); m < 1 || m > 2 {
-			t.Errorf("the listener received %d messages, want 1 or 2", m)
+		if number, _ := e.heard(); number < 1 || number > 2 {
+			t.Errorf("the listener received %d messages, want 1 or 2", number)
 		}
 		publish(ms, "a")
 		confirmed(t, s, 0)
@@ -413,8 +413,8 @@ func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
 	for _, list := range kept {
 		for _, h := range list {
 			confirmed(t, h.sub, len(ms))
-			if m, g := h.ear.heard(); g < len(ms) || m != len(ms) {
-				t.Errorf("there were %d messages and %d renewals on channel %d: %q", m, g, h.name, h.ear.messages)
+			if number, g := h.ear.heard(); g < len(ms) || number != len(ms) {
+				t.Errorf("there were %d messages and %d renewals on channel %d: %q", number, g, h.name, h.ear.messages)
 			}
 			h.sub.Close()
 		}

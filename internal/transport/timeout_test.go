@@ -63,8 +63,8 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		}
 		srv.resume()
 		waitUp(t, p)
-		if e := state(p, 0); e.Session != 2 {
-			t.Errorf("the session is %d, want 2", e.Session)
+		if event := state(p, 0); event.Session != 2 {
+			t.Errorf("the session is %d, want 2", event.Session)
 		}
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 			t.Error(err)
@@ -88,8 +88,8 @@ func TestOldInfoIsReadAgain(t *testing.T) {
 				synctest.Wait()
 				srv.set(func() { srv.runID = "b2" })
 				waitUp(t, p)
-				if e := state(p, 0); e.Info.RunID != "b2" || srv.dialled() != 1 {
-					t.Errorf("the identity is %q after %d connections", e.Info.RunID, srv.dialled())
+				if event := state(p, 0); event.Info.RunID != "b2" || srv.dialled() != 1 {
+					t.Errorf("the identity is %q after %d connections", event.Info.RunID, srv.dialled())
 				}
 			})
 		})
@@ -224,8 +224,8 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
 			t.Errorf("Send before the first connection returned %v", err)
 		}
-		if e := state(p, 0); e != (Event{}) {
-			t.Errorf("the state before the first connection is %+v", e)
+		if event := state(p, 0); event != (Event{}) {
+			t.Errorf("the state before the first connection is %+v", event)
 		}
 		_ = waitDown(t, p, 0, ErrTimeout)
 		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, ErrConnecting) {
@@ -240,7 +240,7 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 func TestHeartbeatReportsAndChecks(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		var events []Event
-		stop := p.Watch(func(e Event) { events = append(events, e) })
+		stop := p.Watch(func(event Event) { events = append(events, event) })
 		defer stop()
 		srv.set(func() { srv.extra = "connected_slaves:2\r\n" })
 		pass(3100 * time.Millisecond)
@@ -277,8 +277,8 @@ func TestHungHeartbeatEndsTheSession(t *testing.T) {
 		srv.hang()
 		pass(3600 * time.Millisecond)
 		synctest.Wait()
-		if e := state(p, 0); !errors.Is(e.Err, ErrTimeout) {
-			t.Errorf("the state is %+v", e)
+		if event := state(p, 0); !errors.Is(event.Err, ErrTimeout) {
+			t.Errorf("the state is %+v", event)
 		}
 		srv.resume()
 	})

@@ -65,15 +65,15 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	if err := checkSentinels(&common, masters); err != nil {
 		return nil, err
 	}
-	p := &Transport{common: opts, beats: shared}
+	t := &Transport{common: opts, beats: shared}
 	name := library
-	p.name.Store(&name)
-	p.watchers.last, p.watchers.list = make(map[int]Event), make(map[*func(Event)]bool)
-	p.list.Store(new([]*master))
+	t.name.Store(&name)
+	t.watchers.last, t.watchers.list = make(map[int]Event), make(map[*func(Event)]bool)
+	t.list.Store(new([]*master))
 	for i, named := range masters {
-		p.add(named, configs[i])
+		t.add(named, configs[i])
 	}
-	return p, nil
+	return t, nil
 }
 
 // add adds a master to the list, starts its goroutines, and returns its number.
@@ -154,31 +154,31 @@ type Receiver = pipe.Receiver
 // NOSCRIPT is written again, with the script's text, after the calls that are queued at that time. An acquire is not
 // written again: it could run after its own release, and the lock would be taken without a holder. Instead, the
 // Receiver of the acquire gets NOSCRIPT, and the next acquire contains the script's text.
-func (t *Transport) Send(i int, c *frame.Call, s Stamp, receiver Receiver) error {
+func (t *Transport) Send(i int, c *frame.Call, stamp Stamp, receiver Receiver) error {
 	m := t.master(i)
 	state := m.state.Load()
 	if state.err != nil {
 		return state.err
 	}
-	if s.Session != 0 && s.Session != state.sess.id {
-		text := fmt.Sprintf("the session is %d, but the call is stamped for session %d", state.sess.id, s.Session)
+	if stamp.Session != 0 && stamp.Session != state.sess.id {
+		text := fmt.Sprintf("the session is %d, but the call is stamped for session %d", state.sess.id, stamp.Session)
 		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
 	}
 	if err := m.stale(state.sess); err != nil {
 		return m.fail("send", err, false)
 	}
-	if err := state.sess.pipe.Send(c, s.Text, receiver); err != nil {
+	if err := state.sess.pipe.Send(c, stamp.Text, receiver); err != nil {
 		return m.fail("send", err, false)
 	}
 	return nil
 }
 
-// Subscribe subscribes l to the channel on each reachable master until the Subscription is closed. Subscribe never
-// blocks. Connections are made in the background, one per master for all channels. When no subscription is left, the
-// next heartbeat closes the connections. For each master on which the subscription becomes active, l.Resubscribed is
-// called. l must not be nil, and the channel must have no other open Subscription.
-func (t *Transport) Subscribe(channel string, l feed.Listener) *feed.Subscription {
-	return t.hub.Subscribe(channel, l)
+// Subscribe subscribes listener to the channel on each reachable master until the Subscription is closed. Subscribe
+// never blocks. Connections are made in the background, one per master for all channels. When no subscription is left,
+// the next heartbeat closes the connections. For each master on which the subscription becomes active, Resubscribed of
+// listener is called. listener must not be nil, and the channel must have no other open Subscription.
+func (t *Transport) Subscribe(channel string, listener feed.Listener) *feed.Subscription {
+	return t.hub.Subscribe(channel, listener)
 }
 
 // RecordQuarantine records that a quarantine of prefix on master i began when [Info.Moves] was moves. The record
@@ -256,8 +256,8 @@ const most = 64
 // Find returns the number of the master with this name. If there is none, or only a retired one, ok is false. A master
 // without a reference can be retired at any time; see [Transport.Use].
 func (t *Transport) Find(name string) (number int, ok bool) {
-	m := slices.IndexFunc(*t.list.Load(), func(m *master) bool { return m.Name == name && m.ctx.Err() == nil })
-	return m, m >= 0
+	number = slices.IndexFunc(*t.list.Load(), func(m *master) bool { return m.Name == name && m.ctx.Err() == nil })
+	return number, number >= 0
 }
 
 // Retain adds a reference to a master to which the caller has a reference, to be dropped with [Transport.Release].

@@ -50,14 +50,14 @@ func URL(rawurl string, opts ...Option) Master {
 
 // FromRedisPool describes a master by an existing pool, of which only DialContext, or else Dial, is used.
 // [Transport.Warnings] lists its settings that have no effect.
-func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
-	m := Master{Name: name, foreign: p, opts: opts}
+func FromRedisPool(name string, pool *redis.Pool, opts ...Option) Master {
+	m := Master{Name: name, foreign: pool, opts: opts}
 	switch {
 	case name == "":
 		m.err = fault.Invalid("a master made from a *redis.Pool has no name")
-	case p == nil:
+	case pool == nil:
 		m.err = fault.Invalid("master %q: the *redis.Pool is nil", name)
-	case p.DialContext == nil && p.Dial == nil:
+	case pool.DialContext == nil && pool.Dial == nil:
 		m.err = fault.Invalid("master %q: the *redis.Pool has neither DialContext nor Dial", name)
 	}
 	return m
@@ -104,8 +104,8 @@ func (m *Master) parse(raw string) error {
 	if u.Fragment != "" {
 		return errors.New("it is not of the form " + form.form)
 	}
-	q := u.Query()
-	if err := m.parseQuery(q, form); err != nil {
+	query := u.Query()
+	if err := m.parseQuery(query, form); err != nil {
 		return err
 	}
 	user := u.User.Username()
@@ -116,12 +116,12 @@ func (m *Master) parse(raw string) error {
 	if user != "" || password != "" {
 		m.opts = append(m.opts, Login(user, password))
 	}
-	database := q.Get("db")
+	database := query.Get("db")
 	if scheme == "redis" {
 		database = strings.TrimPrefix(u.Path, "/")
 	}
 	err = form.parseFunc(m, u, hosts)
-	if name := q.Get("name"); err == nil && q.Has("name") {
+	if name := query.Get("name"); err == nil && query.Has("name") {
 		m.Name, err = name, checkMasterName(name)
 	}
 	if err != nil || database == "" {
@@ -131,13 +131,13 @@ func (m *Master) parse(raw string) error {
 	if err != nil {
 		return fmt.Errorf("the database is not a number in 0..%d", math.MaxInt32)
 	}
-	m.opts = append(m.opts, Set(true, func(c *Config) { c.Database = int(n) }, ""))
+	m.opts = append(m.opts, Set(true, func(cfg *Config) { cfg.Database = int(n) }, ""))
 	return nil
 }
 
 // parseQuery checks that the URL has only parameters of its form, each at most once, and applies guard and allow.
-func (m *Master) parseQuery(q url.Values, form scheme) error {
-	for key, values := range q {
+func (m *Master) parseQuery(query url.Values, form scheme) error {
+	for key, values := range query {
 		if slices.Contains(form.keys, key) && len(values) == 1 {
 			continue
 		}
@@ -146,13 +146,13 @@ func (m *Master) parseQuery(q url.Values, form scheme) error {
 		}
 		return fmt.Errorf("the parameter %q is unknown or given twice; the form is %s", key, form.form)
 	}
-	if m.noGuard = q.Get("guard") == "off"; q.Has("guard") && !m.noGuard {
+	if m.noGuard = query.Get("guard") == "off"; query.Has("guard") && !m.noGuard {
 		return errors.New("the parameter guard has only the value off")
 	}
 	switch {
-	case q.Get("allow") == "two-holders":
-		m.opts = append(m.opts, Set(true, func(c *Config) { c.TwoHolders = true }, ""))
-	case q.Has("allow"):
+	case query.Get("allow") == "two-holders":
+		m.opts = append(m.opts, Set(true, func(cfg *Config) { cfg.TwoHolders = true }, ""))
+	case query.Has("allow"):
 		return errors.New("the parameter allow must be two-holders or absent")
 	}
 	return nil

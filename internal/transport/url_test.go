@@ -144,13 +144,13 @@ func TestVerdict(t *testing.T) {
 		t.Errorf("a server with an eviction policy, but without a memory limit, is refused: %v", err)
 	}
 	for name, spoil := range map[string]func(*Info){
-		"run_id":           func(i *Info) { i.RunID = "" },
-		"master_replid2":   func(i *Info) { i.ReplID2 = "" },
-		"server_time_usec": func(i *Info) { i.Time = 0 },
-		"loading":          func(i *Info) { i.Loading = true },
-		"not master":       func(i *Info) { i.Role = "sentinel" },
-		"cluster-enabled":  func(i *Info) { i.Cluster = true },
-		"maxmemory 5":      func(i *Info) { i.MaxMemory = 5 },
+		"run_id":           func(info *Info) { info.RunID = "" },
+		"master_replid2":   func(info *Info) { info.ReplID2 = "" },
+		"server_time_usec": func(info *Info) { info.Time = 0 },
+		"loading":          func(info *Info) { info.Loading = true },
+		"not master":       func(info *Info) { info.Role = "sentinel" },
+		"cluster-enabled":  func(info *Info) { info.Cluster = true },
+		"maxmemory 5":      func(info *Info) { info.MaxMemory = 5 },
 	} {
 		bad := good
 		spoil(&bad)
@@ -163,8 +163,8 @@ func TestVerdict(t *testing.T) {
 func TestInstantsUseGivenClock(t *testing.T) {
 	at := clock.At(7, 9)
 	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
-		if i := state(p, 0).Info; i.Read != at || i.RTT != 0 {
-			t.Errorf("the INFO of the master is %+v", i)
+		if info := state(p, 0).Info; info.Read != at || info.RTT != 0 {
+			t.Errorf("the INFO of the master is %+v", info)
 		}
 		if d := p.Timeout(0); d != 40*time.Millisecond {
 			t.Errorf("the timeout is %v", d)

@@ -24,17 +24,17 @@ func (t *Transport) Warnings() (list []string) {
 
 // unused returns the settings of m's *redis.Pool that have no effect.
 func (m Master) unused() (names []string) {
-	p := m.foreign
-	if p == nil {
+	pool := m.foreign
+	if pool == nil {
 		return nil
 	}
 	for _, option := range []struct {
 		name string
 		set  bool
 	}{
-		{"TestOnBorrow", p.TestOnBorrow != nil}, {"TestOnBorrowContext", p.TestOnBorrowContext != nil},
-		{"MaxIdle", p.MaxIdle != 0}, {"MaxActive", p.MaxActive != 0}, {"IdleTimeout", p.IdleTimeout != 0},
-		{"Wait", p.Wait}, {"MaxConnLifetime", p.MaxConnLifetime != 0},
+		{"TestOnBorrow", pool.TestOnBorrow != nil}, {"TestOnBorrowContext", pool.TestOnBorrowContext != nil},
+		{"MaxIdle", pool.MaxIdle != 0}, {"MaxActive", pool.MaxActive != 0}, {"IdleTimeout", pool.IdleTimeout != 0},
+		{"Wait", pool.Wait}, {"MaxConnLifetime", pool.MaxConnLifetime != 0},
 	} {
 		if option.set {
 			names = append(names, option.name)

@@ -46,15 +46,15 @@ func (t *Transport) Watch(f func(Event)) (stop func()) {
 
 // emit delivers an event. The events of a master are in order: while a session is open, emit is called with beats.mu
 // held, and at other times only by the goroutine of the master.
-func (ws *watchers) emit(e Event) {
+func (ws *watchers) emit(event Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	last := ws.last[e.Master]
-	if e.Err != nil && last.Err != nil && last.Err.Error() == e.Err.Error() {
+	last := ws.last[event.Master]
+	if event.Err != nil && last.Err != nil && last.Err.Error() == event.Err.Error() {
 		return
 	}
-	ws.last[e.Master] = e
-	for f := range ws.list {
-		(*f)(e)
+	ws.last[event.Master] = event
+	for handler := range ws.list {
+		(*handler)(event)
 	}
 }

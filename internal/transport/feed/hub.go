@@ -36,10 +36,10 @@ func (h *Hub) wanted() bool {
 }
 
 // Add adds a master. The returned function runs its subscription connection until ctx ends.
-func (h *Hub) Add(ctx context.Context, s Source) (run func()) {
+func (h *Hub) Add(ctx context.Context, source Source) (run func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f := &feed{hub: h, ctx: ctx, src: s, wake: make(chan struct{}, 1)}
+	f := &feed{hub: h, ctx: ctx, src: source, wake: make(chan struct{}, 1)}
 	h.feeds = append(h.feeds, f)
 	return f.run
 }

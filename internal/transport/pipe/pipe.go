@@ -83,8 +83,8 @@ type ending struct {
 
 // New makes a Pipe over c; the Pipe owns c from then on. If byText is true, scripts with Once set are sent with their
 // text until one of these calls has been answered.
-func New(c *wire.Conn, byText bool, settings Settings) *Pipe {
-	p := &Pipe{conn: c, settings: settings, base: time.Now(), ended: make(chan struct{}), byText: byText}
+func New(conn *wire.Conn, byText bool, settings Settings) *Pipe {
+	p := &Pipe{conn: conn, settings: settings, base: time.Now(), ended: make(chan struct{}), byText: byText}
 	p.wake.L = &p.mu
 	return p
 }
