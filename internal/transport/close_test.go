@@ -77,35 +77,39 @@ func TestCloseWhileConnecting(t *testing.T) {
 	})
 }
 
-// Receiver.Reply may call Send and AddPending while the Transport is being closed.
+// Receiver.Reply may call Send, Pending and AddPending, also while the Transport is being closed. Each call is
+// answered.
 func TestCloseUnderLoad(t *testing.T) {
-	servers := []*server{startServer(t), startServer(t), startServer(t)}
-	p := open(t, urls(servers), WithTimeout(patience))
-	waitUp(t, p)
-	var sent, answered atomic.Int64
-	var again replyFunc
-	again = func(i int, _ any, _ error) {
-		answered.Add(1)
-		p.AddPending(i, pendingRelease("n", 1, "a"))
-		if p.Send(i, inspect("x"), Stamp{}, &again) == nil {
-			sent.Add(1)
-		}
-	}
-	for i := range p.N() {
-		for range 100 {
-			if err := p.Send(i, inspect("x"), Stamp{}, &again); err != nil {
-				t.Fatal(err)
+	virtual(t, 3, func(t *testing.T, _ ears, p *Transport) {
+		var sent, answered atomic.Int64
+		enough := make(chan struct{})
+		var again replyFunc
+		again = func(i int, _ any, _ error) {
+			if answered.Add(1) == 5000 {
+				close(enough)
 			}
-			sent.Add(1)
+			p.Pending(i)
+			p.AddPending(i, pendingRelease("n", 1, "a"))
+			if p.Send(i, inspect("x"), Stamp{}, &again) == nil {
+				sent.Add(1)
+			}
 		}
-	}
-	eventually(t, "thousands of replies received", func() bool { return answered.Load() > 5000 })
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, a := sent.Load(), answered.Load(); s != a {
-		t.Errorf("%d calls were sent, but %d were answered", s, a)
-	}
+		for i := range p.N() {
+			for range 100 {
+				if err := p.Send(i, inspect("x"), Stamp{}, &again); err != nil {
+					t.Fatal(err)
+				}
+				sent.Add(1)
+			}
+		}
+		<-enough
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, a := sent.Load(), answered.Load(); s != a {
+			t.Errorf("%d calls were sent, but %d were answered", s, a)
+		}
+	})
 }
 
 type replyFunc func(int, any, error)

@@ -172,6 +172,10 @@ func TestHeartbeatEqualsInfo(t *testing.T) {
 			waitUp(t, p)
 			s.do("ACL", "SETUSER", "default", right)
 			first, again := state(p, 0).Info, beatAgain(t, p).Info
+			if off := time.Since(time.UnixMicro(first.Time)); off.Abs() > time.Minute || len(first.RunID) != 40 ||
+				first.ReplID2 != noID || first.Version == "" || first.BacklogTTL != time.Hour {
+				t.Errorf("the server is %v behind, or its values are not plausible: %+v", off, first)
+			}
 			if again.Time <= first.Time || again.RTT <= 0 || first.MaxMemory != 100<<20 {
 				t.Errorf("the first heartbeat read %+v, and the next %+v", first, again)
 			}

@@ -2,9 +2,7 @@ package transport
 
 import (
 	"errors"
-	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -206,17 +204,6 @@ func TestFreedFrom(t *testing.T) {
 	}
 }
 
-// The right to CONFIG GET is optional. Without this right the TTL of the backlog is unknown.
-func TestBacklogTTLMayBeUnknown(t *testing.T) {
-	srv := startServer(t)
-	srv.do(minimum...)
-	p := open(t, []string{lockUser(srv)})
-	waitUp(t, p)
-	if info := state(p, 0).Info; info.BacklogKnown || info.BacklogTTL != 0 {
-		t.Errorf("the INFO of the master is %+v", info)
-	}
-}
-
 // H66: if the wall clock is set back by an hour, heartbeats, redials and the watchdog are not delayed.
 func TestWallClockSetBackDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -262,44 +249,5 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 		}
 		_ = p.Close()
 		synctest.Wait()
-	})
-}
-
-// A master may lack the script of an acquire in its cache. The acquire is then not sent again: if it arrived after its
-// own release, it would lock the name for no client. The caller gets an error, and the next acquire contains the text
-// of the script.
-func TestAcquireIsNotSentBehindRelease(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		srv.set(func() {
-			srv.answer = func(cmd []string) string { // the server caches no script
-				if cmd[0] == "EVALSHA" {
-					return "-NOSCRIPT No matching script\r\n"
-				}
-				return ":1\r\n"
-			}
-		})
-		release := pendingRelease("x", 1, "me:1:x").CallFunc([]string{"me:1:x"}, 1)
-		box := oneBatch(t, p, srv, "none", acquireOf("x", 1), release)
-		a := box.next(t)
-		var e *Error
-		if !errors.As(a.err, &e) || e.Unknown || e.Op != "acquire" || !strings.Contains(e.Error(), "NOSCRIPT") {
-			t.Errorf("the acquire returned %v, %v", a.value, a.err)
-		}
-		if a := box.next(t); a.err != nil {
-			t.Errorf("the release returned %v", a.err)
-		}
-		for range 3 {
-			_, _ = call(t, p, 0, acquireOf("x", 2), Stamp{})
-		}
-		var kinds []string
-		for _, cmd := range srv.calls() {
-			if cmd[3] == testPrefix.Lock("x") {
-				kinds = append(kinds, fmt.Sprint(cmd[0], " ", len(cmd)))
-			}
-		}
-		got := strings.Join(kinds, ", ")
-		if want := "EVALSHA 11, EVALSHA 11, EVAL 11, EVAL 11, EVALSHA 11, EVAL 11"; got != want {
-			t.Errorf("the commands were %s, want %s", got, want)
-		}
 	})
 }

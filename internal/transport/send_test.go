@@ -135,22 +135,6 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 	})
 }
 
-func TestErrorRepliesAreReturned(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.url()})
-	waitUp(t, p)
-	srv.do("SET", "text", "x")
-	_, err := call(t, p, 0, lua("wrong", "return redis.call('INCR', 'text')"), Stamp{})
-	var e *Error
-	var reply redis.Error
-	if !errors.As(err, &e) || !errors.As(err, &reply) || e.Unknown || e.Op != "wrong" || errors.Is(err, ErrDown) {
-		t.Errorf("the error of the call is %v", err)
-	}
-	if _, err := call(t, p, 0, lua("fine", "return 1"), Stamp{}); err != nil {
-		t.Errorf("a call after an error reply failed: %v", err)
-	}
-}
-
 // The queue has an exact limit. If the queue is full, Send fails immediately.
 func TestFullQueueRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
@@ -176,36 +160,6 @@ func TestFullQueueRefuses(t *testing.T) {
 			}
 		}
 	}, WithQueueLimit(10))
-}
-
-// A chain is a Receiver whose Reply calls Send, which is allowed because no lock is held.
-type chain struct {
-	p    *Transport
-	left int
-	done chan error
-}
-
-func (c *chain) Reply(i int, _ any, err error) {
-	if c.left--; err != nil || c.left == 0 {
-		c.done <- err
-		return
-	}
-	c.p.Pending(i)
-	if err := c.p.Send(i, inspect("x"), Stamp{}, c); err != nil {
-		c.done <- err
-	}
-}
-
-func TestReplyMaySend(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
-		c := &chain{p: p, left: 100, done: make(chan error, 1)}
-		if err := p.Send(0, inspect("x"), Stamp{}, c); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-c.done; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // A signal is a Receiver that only wakes the caller.
@@ -242,4 +196,41 @@ func TestSendAllocatesNothing(t *testing.T) {
 	}
 }
 
-var _ Receiver = (*mailbox)(nil)
+// A master may lack the script of an acquire in its cache. The acquire is then not sent again: if it arrived after its
+// own release, it would lock the name for no client. The caller gets an error, and the next acquire contains the text
+// of the script.
+func TestAcquireIsNotSentBehindRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.set(func() {
+			srv.answer = func(cmd []string) string { // the server caches no script
+				if cmd[0] == "EVALSHA" {
+					return "-NOSCRIPT No matching script\r\n"
+				}
+				return ":1\r\n"
+			}
+		})
+		release := pendingRelease("x", 1, "me:1:x").CallFunc([]string{"me:1:x"}, 1)
+		box := oneBatch(t, p, srv, "none", acquireOf("x", 1), release)
+		a := box.next(t)
+		var e *Error
+		if !errors.As(a.err, &e) || e.Unknown || e.Op != "acquire" || !strings.Contains(e.Error(), "NOSCRIPT") {
+			t.Errorf("the acquire returned %v, %v", a.value, a.err)
+		}
+		if a := box.next(t); a.err != nil {
+			t.Errorf("the release returned %v", a.err)
+		}
+		for range 3 {
+			_, _ = call(t, p, 0, acquireOf("x", 2), Stamp{})
+		}
+		var kinds []string
+		for _, cmd := range srv.calls() {
+			if cmd[3] == testPrefix.Lock("x") {
+				kinds = append(kinds, fmt.Sprint(cmd[0], " ", len(cmd)))
+			}
+		}
+		got := strings.Join(kinds, ", ")
+		if want := "EVALSHA 11, EVALSHA 11, EVAL 11, EVAL 11, EVALSHA 11, EVAL 11"; got != want {
+			t.Errorf("the commands were %s, want %s", got, want)
+		}
+	})
+}

@@ -53,10 +53,7 @@ func newServer(t testing.TB, args ...string) *server {
 func (s *server) socket() string { return s.Unix() }
 func (s *server) url() string    { return s.URL() }
 
-// pause makes the server hang; resume continues it.
-func (s *server) pause()  { s.must(s.Pause()) }
-func (s *server) resume() { s.must(s.Resume()) }
-func (s *server) kill()   { s.must(s.Kill()) }
+func (s *server) kill() { s.must(s.Kill()) }
 
 func (s *server) must(err error) {
 	s.t.Helper()

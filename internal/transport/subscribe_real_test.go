@@ -10,16 +10,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
-// realPool starts n servers and opens a Transport of them.
-func realPool(t testing.TB, n int, opts ...Option) ([]*server, *Transport) {
-	t.Helper()
-	servers := make([]*server, n)
-	for i := range servers {
-		servers[i] = startServer(t)
-	}
-	return servers, open(t, urls(servers), opts...)
-}
-
 func channels(t testing.TB, s *server) int {
 	t.Helper()
 	list, err := redis.Strings(s.do("PUBSUB", "CHANNELS"), nil)
@@ -43,32 +33,36 @@ func untilHeard(t testing.TB, e *ear, messages, renewed int) {
 	})
 }
 
-// A message of a real server arrives. After the last Close the server has no subscriptions left.
+// A message of a real server arrives, also on the connection that a *redis.Pool dials for subscriptions. After the last
+// Close the server has no subscriptions left.
 func TestRealMessages(t *testing.T) {
-	servers, p := realPool(t, 3)
+	servers := []*server{startServer(t), startServer(t)}
+	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", servers[1].socket()) }}
+	p, err := New([]Master{URL(servers[0].url()), FromRedisPool("mine", foreign)}, WithTimeout(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
 	e := newEar()
 	a, b := p.Subscribe("a", e), p.Subscribe("b", e)
-	untilConfirmed(t, a, 3)
-	untilConfirmed(t, b, 3)
-	untilHeard(t, e, 0, 6)
+	untilConfirmed(t, a, 2)
+	untilConfirmed(t, b, 2)
+	untilHeard(t, e, 0, 4)
 	for _, s := range servers {
 		if n := s.do("PUBLISH", "a", "free"); n != int64(1) {
 			t.Errorf("the message was received by %v connections, want 1", n)
 		}
 		s.do("PUBLISH", "c", "free")
 	}
-	untilHeard(t, e, 3, 6)
-	a.Close()
-	for _, s := range servers {
-		eventually(t, "one channel is left", func() bool { return channels(t, s) == 1 })
+	untilHeard(t, e, 2, 4)
+	servers[1].do("CLIENT", "KILL", "TYPE", "pubsub")
+	untilHeard(t, e, 2, 6)
+	for i, sub := range []*feed.Subscription{a, b} {
+		sub.Close()
+		for _, s := range servers {
+			eventually(t, fmt.Sprintf("channel %d is closed", i), func() bool { return channels(t, s) == 1-i })
+		}
 	}
-	b.Close()
-	for _, s := range servers {
-		eventually(t, "no channel is left", func() bool { return channels(t, s) == 0 })
-	}
-	a = p.Subscribe("a", e)
-	untilConfirmed(t, a, 3)
-	a.Close()
 }
 
 // H06, H56: if a user lacks the right to a channel, other channels are not affected. When the right is granted, the
@@ -102,22 +96,4 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 	for _, s := range append(mine, others...) {
 		untilConfirmed(t, s, 1)
 	}
-}
-
-// If a master is described by a *redis.Pool, the *redis.Pool dials one more connection for subscriptions.
-func TestRealSubscriptionOfARedisPool(t *testing.T) {
-	srv := startServer(t)
-	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", srv.socket()) }}
-	p, err := New([]Master{FromRedisPool("mine", foreign)}, WithTimeout(patience))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	e := newEar()
-	s := p.Subscribe("a", e)
-	untilConfirmed(t, s, 1)
-	srv.do("PUBLISH", "a", "free")
-	untilHeard(t, e, 1, 1)
-	srv.do("CLIENT", "KILL", "TYPE", "pubsub")
-	untilHeard(t, e, 1, 2)
 }

@@ -26,6 +26,7 @@ func TestURLs(t *testing.T) {
 		{"redis://h/", "tcp", "h:6379", false, "", "", 0},
 		{"redis://", "tcp", "localhost:6379", false, "", "", 0},
 		{"valkey://[::1]:1", "tcp", "[::1]:1", false, "", "", 0},
+		{"redis://[0:0::1]", "tcp", "[::1]:6379", false, "", "", 0},
 		{"redis://[::ffff:127.0.0.1]:1", "tcp", "127.0.0.1:1", false, "", "", 0},
 		{"rediss://u:p%40%2F@h:1", "tcp", "h:1", true, "u", "p@/", 0},
 		{"valkeys://:p@h", "tcp", "h:6379", true, "", "p", 0},
@@ -72,6 +73,9 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 		{[]Master{URL("//h:6379")}, nil, "no scheme"},
 		{[]Master{URL("http://h")}, nil, `"http"`},
 		{[]Master{URL("redis:h")}, nil, "form"},
+		{[]Master{URL("redis://::1:6379")}, nil, "redis://[::1]:6379"},
+		{[]Master{URL("redis://::1")}, nil, "redis://[::1]:6379"},
+		{[]Master{URL("redis://fe80::1:2:6379")}, nil, "redis://[::1]:6379"},
 		{[]Master{URL("redis://h:0")}, nil, "1..65535"},
 		{[]Master{URL("redis://h:65536")}, nil, "redis://h:65536"},
 		{[]Master{URL("redis://h/x")}, nil, "redis://h/x"},
@@ -94,10 +98,33 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 		{[]Master{FromRedisPool("a", &redis.Pool{})}, nil, "neither"},
 		{[]Master{FromRedisPool("a", shared), FromRedisPool("b", shared)}, nil, "same *redis.Pool"},
 		{[]Master{FromRedisPool("a", shared, WithDatabase(1))}, nil, "those of its *redis.Pool"},
+		{[]Master{URL("redis+sentinel://s1:26379")}, nil, "must be the name of the master"},
+		{[]Master{URL("redis+sentinel://s1:26379/a/b")}, nil, "must be the name of the master"},
+		{[]Master{URL("redis+sentinel:///job")}, nil, "one of its hosts"},
+		{[]Master{URL("redis+sentinel://s1,,s2/job")}, nil, "one of its hosts"},
+		{[]Master{URL("redis+sentinel://s1,s2:x/job")}, nil, "one of its hosts"},
+		{[]Master{URL("redis+sentinel://s1:1/job?allow=one")}, nil, "allow must be two-holders"},
+		{[]Master{URL("redis+sentinel://s1:1/job?db=x")}, nil, "database is not a number"},
+		{[]Master{URL("redis+sentinel://s1:1/job?secret@x=1")}, nil, "xxxxx"},
+		{[]Master{URL("redis+sentinel://u:12/word@s1:1")}, nil, "must be the name of the master"},
+		{[]Master{URL("redis+sentinel://s1:1/job?name=a%2Cb")}, nil, "a comma"},
+		{[]Master{URL("unix+sentinel://s1:1/job")}, nil, "redis+sentinel"},
+		{[]Master{URL("redis://s1:1,s2:2")}, nil, "one URL per master"},
+		{[]Master{URL("redis+sentinel://user:secret@s1:1,s2:2/job/again")}, nil, "xxxxx@s1:1,s2:2"},
+		{[]Master{URL("redis+cluster://n1")}, nil, "number of buckets"},
+		{[]Master{URL("redis+cluster://n1?buckets=0")}, nil, "number of buckets"},
+		{[]Master{URL("redis+cluster://n1?buckets=301")}, nil, "from 1 to 300"},
+		{[]Master{URL("redis+cluster://n1/3?buckets=2")}, nil, "number of buckets"},
+		{[]Master{URL("redis+cluster://n1?buckets=2&db=1")}, nil, `"db"`},
+		{[]Master{URL("redis+cluster://?buckets=2")}, nil, "one of its hosts"},
+		{[]Master{URL("redis+cluster://u:secret@n1?buckets=2&allow=all")}, nil, "allow must be two-holders"},
+		{[]Master{URL("redis+clusters://n1")}, nil, "redis+cluster"},
+		{[]Master{URL("redis+cluster://n1?buckets=2")}, nil, "OpenBuckets"},
 		{one, []Option{nil}, "nil"},
 		{one, []Option{WithTLSConfig(&tls.Config{})}, "rediss://"},
 		{[]Master{URL("redis://h", WithTLSConfig(&tls.Config{}))}, nil, "rediss://"},
 		{one, []Option{WithCredentials("user", "")}, "without a password"},
+		{one, []Option{WithSentinelCredentials("", "secret")}, "redis+sentinel://"},
 		{[]Master{URL("redis://h", WithCredentials("user", ""))}, nil, `"h:6379"`},
 		{[]Master{URL("redis+sentinel://h/job")}, []Option{WithTimeout(longestTimeout + 1)}, "above 9s"},
 	} {
@@ -111,7 +138,8 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 			"pool: ") {
 			t.Errorf("the text %q is not in the error %q", c.says, err)
 		}
-		if strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "user:") {
+		text := strings.ReplaceAll(err.Error(), "[user:password@]", "") // in the form of a URL
+		if strings.Contains(text, "cret") || strings.Contains(text, "user:") {
 			t.Errorf("the error contains a password: %q", err)
 		}
 	}
@@ -157,6 +185,10 @@ func TestVerdict(t *testing.T) {
 		if err := bad.verdict(&Config{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: the verdict is %v", name, err)
 		}
+	}
+	good.MaxMemory = 5
+	if err := good.verdict(&Config{AllowEviction: true}); err != nil {
+		t.Errorf("a server that may evict is refused although that is allowed: %v", err)
 	}
 }
 
