@@ -78,7 +78,7 @@ func (c *client) has(r scripts.Record) {
 }
 
 // H95, H80, H81: no step shortens the quarantine or writes a smaller epoch, regardless of the values that its client
-// has read. Only the step guard raises the max TTL of a master that votes, and no step reduces it. When a quarantine
+// has read. Only the step max-ttl raises the max TTL of a master that votes, and no step reduces it. When a quarantine
 // begins or ends, the record gets the max TTL of the request.
 func TestNumbersOfEachStep(t *testing.T) {
 	c := onServer(t)

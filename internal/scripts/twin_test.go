@@ -64,7 +64,7 @@ func TestServerAndReferenceAgree(t *testing.T) {
 		"extend WRONGTYPE",
 		"release 0", "release 1", "release WRONGTYPE", "release BADFENCE", "inspect ok",
 		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint", "recall",
-		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit guard 1", "admit settle 1", "admit epoch 1",
+		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit max-ttl 1", "admit settle 1", "admit epoch 1",
 		"admit rewrite 1",
 		"slot acquire 1", "slot acquire 2", "slot acquire 3", "slot acquire 5", "slot acquire 6", "slot acquire 8",
 		"slot acquire WRONGTYPE", "slot extend 1", "slot extend 5", "slot extend 7", "slot extend 8",
@@ -340,12 +340,12 @@ func (w *twin) admitCall() *frame.Call {
 	own := w.env.Identity()
 	record := w.record()
 	record.DurableName = pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b")
-	record.Shard = pick(w, scripts.Shard{}, scripts.Shard{Number: 2, Of: 3}, scripts.Shard{Number: 1, Of: 2})
+	record.Shard = pick(w, scripts.Shard{}, scripts.Shard{}, scripts.Shard{}, scripts.Shard{}, scripts.Shard{},
+		scripts.Shard{Number: 2, Of: 3}, scripts.Shard{Number: 1, Of: 2})
 	return enc.Admit(scripts.AdmitRequest{
 		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
-			scripts.AdmitNow, scripts.AdmitNow, scripts.AdmitReplace, scripts.AdmitMaxTTL, scripts.AdmitSettle,
-			scripts.AdmitEpoch, scripts.AdmitEpoch,
-			scripts.AdmitRewrite, scripts.AdmitRewrite),
+			scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitNow, scripts.AdmitReplace, scripts.AdmitMaxTTL,
+			scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitEpoch, scripts.AdmitRewrite, scripts.AdmitRewrite),
 		Identity: pick(w, own, own, own, own, own, "f00/ba4/7"),
 		Seen:     pick(w, there, there, there, there, there, there, "v4 something else"),
 		Median:   w.now() + pick(w, 0, 0, 5*second, -5*second, 60*second), Tolerance: skew.Window,
