@@ -203,7 +203,7 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 		o := s.others(ctx)
 		text := strings.Join(o.all(), ", ")
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, !o.known && shown != "": // the look is incomplete: an earlier one was not
 			text = shown
 		case !o.known:
 			return errors.New("redlock set: nothing was changed: too few old masters list their clients (CLIENT LIST): use " +

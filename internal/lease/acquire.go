@@ -305,7 +305,7 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	complete := late && a.late == 0
 	l.mu.Unlock()
 	end.finish()
-	a.warn(r, i, v, decides)
+	a.afterWin(r, i, v, decides)
 	//mutant:late-grants = false
 	if late && mayHold(v) {
 		place := scripts.Ending{}
@@ -385,9 +385,10 @@ func (m *Manager) nextNumber() uint64 {
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
 }
 
-// warn notifies the owners of other leases that masters have reported in a round that was won. A majority of the
-// masters has lost each of those leases.
-func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) {
+// afterWin is called with each vote, and acts on the refusals of a round that was won. It removes the waiter of the call
+// from the queues of the masters that have refused. It notifies the owners of the leases that these masters have
+// reported: a majority of the masters has lost each of those leases.
+func (a *voteRecorder) afterWin(r *round.Round, i int, v *round.Vote, decides bool) {
 	set := quorum.Set(0)
 	switch {
 	case decides:
@@ -396,11 +397,16 @@ func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) 
 	case v.Outcome == quorum.Held:
 		set = quorum.One(i)
 	}
-	if set != 0 && r.Verdict() == quorum.Won {
-		for i := range set.All() {
-			if v := r.Vote(i); v.Holder != "" {
-				a.lease.m.Post(quorum.One(i), a.lease.m.Prefix.Notify(a.lease.keys, v.Holder, false))
-			}
+	if set == 0 || r.Verdict() != quorum.Won {
+		return
+	}
+	l := a.lease
+	if l.ticket != nil {
+		l.m.Post(set, r.View.Encoder.Release(l.keys, scripts.Ending{Waiter: l.ticket}))
+	}
+	for i := range set.All() {
+		if v := r.Vote(i); v.Holder != "" {
+			l.m.Post(quorum.One(i), l.m.Prefix.Notify(l.keys, v.Holder, false))
 		}
 	}
 }
