@@ -522,3 +522,22 @@ func TestCloseEndsEveryWait(t *testing.T) {
 		w.nothingLeft("n", "own")
 	})
 }
+
+// A waiter that has won also leaves the queue of a master that refused it, so that no inspection shows the holder as a
+// waiter. The release of the last holder reaches that master too late.
+func TestWinnerLeavesQueueOfRefusingMaster(t *testing.T) {
+	bubble(t, 5, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.take(a, "n")
+		c := b.waits("n")
+		a.hold(4)
+		go w.unlock(k)
+		won := c.gets(10 * time.Second)
+		after(time.Second)
+		if n := w.queued("n"); n != 0 {
+			w.Errorf("the winner is in the queues of %d masters", n)
+		}
+		a.release()
+		w.unlock(won)
+	})
+}
