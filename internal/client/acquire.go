@@ -167,7 +167,7 @@ func (c *Client) again(ctx context.Context, err error) bool {
 	return true
 }
 
-// refusal returns the error of a call that did not get the lock. If this Locker itself holds the name, the error
+// refusal returns the error of a call that did not get the lock. If this client itself holds the name, the error
 // describes that lock.
 func (c *Client) refusal(name string, err error) error {
 	err = failed("lock", name, err)

@@ -52,7 +52,7 @@ func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
 	})
 }
 
-// changeTo performs the steps that reconfig.Next returns, until the Locker uses want.
+// changeTo performs the steps that reconfig.Next returns, until the client uses want.
 func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 	for {
 		moved := c.voters.Changed()
@@ -90,7 +90,7 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 	}
 }
 
-// adopt makes the Locker use want. If want has two sets, adopt schedules an early extension, at a random time, of each
+// adopt makes the client use want. If want has two sets, adopt schedules an early extension, at a random time, of each
 // lease that uses only one of the sets.
 func (c *Client) adopt(want *quorum.Config) {
 	c.voters.SetConfig(want)

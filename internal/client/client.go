@@ -119,7 +119,7 @@ func (c *Client) start() {
 	}()
 }
 
-// build makes the components of c and connects them. id identifies the Locker on the masters.
+// build makes the components of c and connects them. id identifies the client on the masters.
 func (c *Client) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(c.cfg.Prefix)
 	c.events = &events{
@@ -154,7 +154,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	c.leases.Waiters = c.queue
 }
 
-// A listener passes messages of the Locker's inbox to the queue.
+// A listener passes messages of the client's inbox to the queue.
 type listener struct {
 	*waitqueue.Queue // implements Resubscribed
 	prefix           scripts.Prefix
@@ -167,7 +167,7 @@ func (l *listener) Message(master int, _, payload string) {
 	}
 }
 
-// enter begins a call and reports whether the Locker is open. The caller must call leave only if enter returns true.
+// enter begins a call and reports whether the client is open. The caller must call leave only if enter returns true.
 func (l *lifecycle) enter() bool {
 	l.calls.Add(1)
 	select {

@@ -118,7 +118,7 @@ func (e *Error) Error() string {
 // that was acquired before a majority restarted.
 const mayAdmit = "if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
 
-// decision returns the text of the decision. If this Locker itself holds the lock, the text does not say "another".
+// decision returns the text of the decision. If this client itself holds the lock, the text does not say "another".
 func (e *Error) decision() string {
 	switch held := errors.Is(e.Failure.Decision, round.ErrHeld); {
 	case e.slots > 1 && held:

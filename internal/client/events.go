@@ -115,7 +115,7 @@ func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...
 	}, more...)...)
 }
 
-// ownHold logs that a call of this Locker waits for a lock of this Locker, possibly of the same goroutine.
+// ownHold logs that a call of this client waits for a lock of this client, possibly of the same goroutine.
 func (e *events) ownHold(g *lease.Lease) {
 	e.logLock(slog.LevelWarn, "redlock: call without a deadline waits for a lock of this Locker", g,
 		slog.String("reason", "held already"), slog.String("hint", hintOwnHold))

@@ -75,7 +75,7 @@ func (c *Client) unhealthy(ctx context.Context) *round.Failure {
 	return f
 }
 
-// probe locks and releases a probe name of this Locker on all masters, unless another goroutine has just done so. The
+// probe locks and releases a probe name of this client on all masters, unless another goroutine has just done so. The
 // votes show which masters grant locks. They are not traced.
 func (c *Client) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeBound)

@@ -70,7 +70,7 @@ func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lo
 }
 
 // try tries the slots one after the other, since concurrent attempts could briefly take several slots from other
-// clients. It begins with the slots whose locks this Locker has: such a lock may linger, and taking it over sends no
+// clients. It begins with the slots whose locks this client has: such a lock may linger, and taking it over sends no
 // message. It continues at a random slot, so that clients rarely try the same slot.
 //
 // In one pass, try makes one attempt for each slot, but a call that may wait ends the pass after half a second. A call

@@ -47,7 +47,7 @@ func (c *Client) patience(wait bool) time.Duration {
 	return turnTimeouts * c.voters.View().Config.Slowest
 }
 
-// heldHere returns the failure of a call for a name that this Locker itself holds, or nil if it does not hold the name.
+// heldHere returns the failure of a call for a name that this client itself holds, or nil if it does not hold the name.
 // Such a call sends nothing.
 func (c *Client) heldHere(name string) error {
 	g := c.queue.Holder(name)
@@ -60,7 +60,7 @@ func (c *Client) heldHere(name string) error {
 	}
 }
 
-// settled returns the view once a quorum votes, or none can be expected. A new Locker first waits for masters that are
+// settled returns the view once a quorum votes, or none can be expected. A new client first waits for masters that are
 // still connecting, for at most one timeout: the votes of all masters decide more often than those of a bare quorum.
 func (c *Client) settled(ctx context.Context) (*admission.View, error) {
 	if left := time.Until(c.connectBy); left > 0 {
