@@ -128,21 +128,13 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	l.recorder.active.Store(true)
 	r := m.Sender.New(view, a.Op, &l.recorder)
 	r.Key, r.LeaseID = a.Keys.Lock(), l.ID
-	spare := a.Terms.maxHandoffs()
-	if a.Terms.Linger > 0 {
-		spare = lingerTokens
-	}
-	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, spare)
+	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
 		m.rounds.leave(true)
 		return nil, nil, nil, err // nothing was sent
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.maxHandoffs()}
-	depth := scripts.Depth(1)
-	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
-		depth |= scripts.Lingers
-		m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
-	}
+	depth := l.announceLinger(a.Terms)
 	if a.Ticket != nil {
 		a.Join()
 	}
@@ -165,11 +157,7 @@ func (m *services) firstTerm(r *round.Round, terms *Terms) scripts.Term {
 // many masters have lost the lease since it was won, Start releases the lease and returns a *round.Failure.
 func (h *Hold) Start(l *Lease, terms *Terms) error {
 	now := l.m.Clock.Now()
-	if l.Role() != scripts.Plain {
-		l.m.addressees.Store(l.ID, l)
-	} else if l.linger.allowed {
-		defer l.m.addressees.Delete(l.ID) // the local queue knows l by now
-	}
+	l.address()
 	l.mu.Lock()
 	h.beginLocked(l, terms, now)
 	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))

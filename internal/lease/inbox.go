@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // Messages about a lease arrive in the inbox of its owner. Each of the two kinds says that another client wants the
@@ -36,6 +37,15 @@ const (
 type inbox struct {
 	listens   bool // whether the Locker is subscribed because of the lease
 	requested bool // whether another client has requested a release
+}
+
+// address makes a lease that has begun known to Addressee, unless the local queue knows it.
+func (l *Lease) address() {
+	if l.Role() != scripts.Plain {
+		l.m.addressees.Store(l.ID, l)
+	} else if l.linger.allowed {
+		l.m.addressees.Delete(l.ID)
+	}
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. The lease must be live.

@@ -21,6 +21,23 @@ type linger struct {
 	until    int64 // when an idle lease is released, on the boot clock
 }
 
+// spareTokens returns the number of tokens that an acquire with these terms reserves, beside its own.
+func (t *Terms) spareTokens() int {
+	if t.Linger > 0 {
+		return lingerTokens
+	}
+	return t.maxHandoffs()
+}
+
+// announceLinger decides whether a new lease may linger, and returns the depth with which it is acquired.
+func (l *Lease) announceLinger(terms *Terms) scripts.Depth {
+	if l.linger.allowed = terms.Linger > 0 && l.tokens.next < l.tokens.last; !l.linger.allowed {
+		return 1
+	}
+	l.m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
+	return 1 | scripts.Lingers
+}
+
 func (l *Lease) mayLingerLocked() bool { return l.linger.allowed && !l.linger.recalled }
 
 // MayLinger reports whether the acquire announced to the masters that the lease may linger.

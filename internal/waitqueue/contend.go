@@ -44,11 +44,8 @@ type contention struct {
 // Its one loop does what the state of the call requires: a queued call sleeps until it is signalled; the contender
 // makes an attempt, or sleeps until the next is due.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
-	for l := q.join(c); l != nil; l = q.join(c) {
-		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
-			return nil
-		}
-		l.Message(false) // releases the idle lease
+	if q.joinOrTakeOver(c) {
+		return nil
 	}
 	defer q.leave(c)
 	n := &contention{q: q, c: c}
@@ -161,12 +158,7 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	if err != nil {
 		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
 	}
-	a := &lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Stats: c.Stats}
-	if n.failure != nil && a.Terms.Linger > 0 { // do not linger: other waiters may not try again before the release
-		terms := *a.Terms
-		terms.Linger = 0
-		a.Terms = &terms
-	}
+	a := &lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: n.terms(), Stats: c.Stats}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n.wakeUps++; c.woken == 0 {

@@ -57,6 +57,29 @@ func (q *Queue) takeIdleLocked(nq *nameQueue) *lease.Lease {
 	return nq.holder
 }
 
+// joinOrTakeOver calls join. If the name has a lease that lingers, the call takes that lease over and gets its hold, or
+// releases the lease. joinOrTakeOver reports whether the call has its hold.
+func (q *Queue) joinOrTakeOver(c *Call) bool {
+	for l := q.join(c); l != nil; l = q.join(c) {
+		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
+			return true
+		}
+		l.Message(false) // releases the idle lease
+	}
+	return false
+}
+
+// terms returns the terms for the next attempt. A call that had to wait does not linger, because other waiters may not
+// try again before the release.
+func (n *contention) terms() *lease.Terms {
+	if n.failure == nil || n.c.Terms.Linger == 0 {
+		return n.c.Terms
+	}
+	terms := *n.c.Terms
+	terms.Linger = 0
+	return &terms
+}
+
 // TakeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
 // [lease.Hold.TakeOver].
 func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
