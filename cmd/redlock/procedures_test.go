@@ -301,7 +301,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("needs -long: a master votes after 30 s")
 	}
-	p := newProcedure(t, "A majority is down", 5)
+	p := newProcedure(t, "RedlockNoQuorum", 5)
 	p.sh(exitDone, "redlock admit --config locks.json")
 	m := p.join("web-1", true)
 	p.kill(0, 1, 2)
