@@ -19,7 +19,7 @@ long-library: ## run the tests of the library that need real servers, or more ti
 
 long: ## run the long suites on real servers (an hour), and the other tests with the race detector
 	go test -race -timeout 20m ./bench/... ./integration/... ./verify/...
-	go test -timeout 60m ./redlock ./cmd/redlock ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
+	go test -timeout 60m ./redlock ./cmd/redlock ./internal/transport ./internal/scripts ./internal/storetest ./integration ./examples/observed -long
 
 verify: simulator mutants spec fuzz ## simulator, mutants, specification and fuzzing
 

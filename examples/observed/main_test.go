@@ -31,6 +31,8 @@ const ttl = 2 * time.Second
 type running struct {
 	*testing.T
 	servers []*redisproc.Server
+	urls    []string
+	config  string // the file with the URLs, or ""
 	address string // of /metrics
 	spans   *buffer
 	stop    func() error
@@ -59,7 +61,7 @@ func (b *buffer) String() string {
 func start(t *testing.T, inFile bool) *running {
 	t.Helper()
 	servers, urls := testmasters.Start(t, 5)
-	r := &running{T: t, servers: servers, spans: &buffer{}}
+	r := &running{T: t, servers: servers, urls: urls, spans: &buffer{}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -67,16 +69,15 @@ func start(t *testing.T, inFile bool) *running {
 	r.address = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	config := ""
 	if inFile {
-		config = filepath.Join(t.TempDir(), "locks.json")
+		r.config = filepath.Join(t.TempDir(), "locks.json")
 		text, err := json.Marshal(map[string][]string{"masters": urls})
-		if err = errors.Join(err, os.WriteFile(config, text, 0o600)); err != nil {
+		if err = errors.Join(err, os.WriteFile(r.config, text, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		urls = nil
 	}
-	go func() { ended <- run(ctx, config, urls, l, r.spans, redlock.WithTTL(ttl)) }()
+	go func() { ended <- run(ctx, r.config, urls, l, r.spans, redlock.WithTTL(ttl)) }()
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended
@@ -101,10 +102,11 @@ func get(ctx context.Context, url string) (string, error) {
 	return string(body), err
 }
 
-// eventually waits until check returns true. After a minute, it fails the test with the text that check has returned.
+// eventually waits until check returns true. After two minutes, it fails the test with the text that check has
+// returned.
 func (r *running) eventually(what string, check func() (bool, string)) {
 	r.Helper()
-	bound := time.After(time.Minute)
+	bound := time.After(2 * time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -115,7 +117,7 @@ func (r *running) eventually(what string, check func() (bool, string)) {
 		select {
 		case <-tick.C:
 		case <-bound:
-			r.Fatalf("the program is not in the state %q after a minute: %s", what, said)
+			r.Fatalf("the program is not in the state %q after two minutes: %s", what, said)
 		}
 	}
 }
