@@ -58,9 +58,9 @@ func TestWrongListChangesNothing(t *testing.T) {
 	defer l.close()
 	page := newWebLooker(t.Context(), l)
 	if !eventuallyTrue(func() bool {
-		return bytes.Contains(page.state(), []byte(`{"verdict":"No lock can be acquired with this list of masters. `))
+		return bytes.Contains(page.state(""), []byte(`{"verdict":"No lock can be acquired with this list of masters. `))
 	}) {
-		t.Errorf("the page does not show that the list is wrong: %s", page.state())
+		t.Errorf("the page does not show that the list is wrong: %s", page.state(""))
 	}
 	if after := f.admissions(); after != before || k.Err() != nil {
 		t.Errorf("the error of the lock is %v, want none; the records are\n%swant\n%s", k.Err(), after, before)

@@ -152,8 +152,8 @@ func (f *changing) page(path, verdict string) {
 	}
 	defer l.close()
 	page := newWebLooker(f.t.Context(), l)
-	if !eventuallyTrue(func() bool { return strings.Contains(string(page.state()), verdict) }) {
-		f.t.Errorf("the page does not show %q: %s", verdict, page.state())
+	if !eventuallyTrue(func() bool { return strings.Contains(string(page.state("")), verdict) }) {
+		f.t.Errorf("the page does not show %q: %s", verdict, page.state(""))
 	}
 }
 

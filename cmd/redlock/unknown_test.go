@@ -109,10 +109,10 @@ func TestQuarantineMayHideAHolder(t *testing.T) {
 	}
 	page := f.looker()
 	if !eventuallyTrue(func() bool {
-		return bytes.Contains(page.state(), []byte(`"partial":[{"lease":`)) &&
-			bytes.Contains(page.state(), []byte(`"label":"pay","left_ms":`))
+		return bytes.Contains(page.state(""), []byte(`"partial":[{"lease":`)) &&
+			bytes.Contains(page.state(""), []byte(`"label":"pay","left_ms":`))
 	}) {
-		t.Errorf("the page does not show the lease: %s", page.state())
+		t.Errorf("the page does not show the lease: %s", page.state(""))
 	}
 	if code, said := command("admit", "--config", f.config); code == exitDone || strings.Contains(said, "--force") ||
 		!strings.Contains(said, "wait for their quarantine to end") {

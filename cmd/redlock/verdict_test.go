@@ -124,7 +124,7 @@ func lookAt(t *testing.T, urls []string) (v verdictSeen) {
 	defer cancel()
 	l.settled(ctx)
 	v.healthy = l.Healthy(ctx)
-	if err := json.Unmarshal(newWebLooker(ctx, l).state(), &v.page); err != nil {
+	if err := json.Unmarshal(newWebLooker(ctx, l).state(""), &v.page); err != nil {
 		t.Fatal(err)
 	}
 	return v

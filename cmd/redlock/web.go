@@ -155,14 +155,25 @@ func (s *webServer) page(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, strings.ReplaceAll(webPage, "NONCE", nonce))
 }
 
-// events sends the state once a second, until the viewer disconnects.
+// events sends the state once a second, until the viewer disconnects. The parameter filter selects names.
 func (s *webServer) events(w http.ResponseWriter, r *http.Request) {
+	filter := r.URL.Query().Get("filter")
+	if len(filter) > webFilterSize {
+		http.Error(w, "the filter is too long", http.StatusBadRequest)
+		return
+	}
+	done, ok := s.looker.use(filter)
+	if !ok {
+		http.Error(w, "too many different filters are in use", http.StatusServiceUnavailable)
+		return
+	}
+	defer done()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	ticker := time.NewTicker(webEvery)
 	defer ticker.Stop()
 	for to := http.NewResponseController(w); ; {
-		state := s.looker.state()
+		state := s.looker.state(filter)
 		_ = to.SetWriteDeadline(time.Now().Add(10 * time.Second)) // fails if the connection has no deadlines
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", state); err != nil || to.Flush() != nil {
 			return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,9 @@ type webState struct {
 	Masters []webMaster `json:"masters"`
 	Names   []webName   `json:"names"`
 	Held    int         `json:"held"`       // number of all names that are held or not certainly free
+	Filter  string      `json:"filter"`     // what the viewer searches the names for
+	Matches int         `json:"matches"`    // number of all these names that contain Filter; -1 before the first search
+	Cut     bool        `json:"cut"`        // a master has more names than webScan
 	Scanned int64       `json:"scanned_ms"` // age of the list of names; -1 before the first scan
 	News    []webEvent  `json:"news"`
 	Clients []webClient `json:"clients"`
@@ -86,20 +90,23 @@ type webLooker struct {
 	scanning sync.Mutex
 	found    atomic.Pointer[webFound]
 
-	mu     sync.Mutex // guards the following fields
-	looked time.Time
-	last   []byte               // the state that was read at looked
-	sight  map[string]webHold   // by name
-	states map[string]webMaster // by shard and address
-	news   []webEvent           // the newest first
-	misfit error                // the last result of client.misfit
-	users  []webClient          // the clients at that time
-	asked  time.Time            // when the clients were listed
+	mu      sync.Mutex // guards the following fields
+	looked  time.Time
+	last    webState              // what was read at looked, with all names
+	listed  []string              // the names of the scan at that time
+	filters map[string]*webFilter // in use
+	sight   map[string]webHold    // by name
+	states  map[string]webMaster  // by shard and address
+	news    []webEvent            // the newest first
+	misfit  error                 // the last result of client.misfit
+	users   []webClient           // the clients at that time
+	asked   time.Time             // when the clients were listed
 }
 
 // webFound is the result of a scan: the names that a quorum holds, and those that are not certainly free.
 type webFound struct {
-	names []string
+	names []string // sorted
+	cut   bool     // a master has more names
 	at    time.Time
 }
 
@@ -118,16 +125,30 @@ func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
 func newWebLooker(ctx context.Context, c *client) *webLooker {
 	return &webLooker{
 		client: c, ctx: ctx, sight: make(map[string]webHold), states: make(map[string]webMaster), news: []webEvent{},
+		filters: make(map[string]*webFilter),
 	}
 }
 
-// state returns the state as JSON. It reads the masters, unless the last state is less than about a second old.
-func (w *webLooker) state() []byte {
+// state returns the state as JSON, for a viewer with this filter of the names. It reads the masters, unless the last
+// state is less than about a second old.
+func (w *webLooker) state(filter string) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(w.looked) < webEvery*9/10 {
-		return w.last
+	if time.Since(w.looked) >= webEvery*9/10 {
+		w.look()
 	}
+	s := w.last
+	s.Filter, s.Names = filter, shown(s.Names, filter, w.listed)
+	if f := w.filters[filter]; f != nil {
+		s.Matches = f.matches
+	}
+	var text bytes.Buffer
+	_ = encode(&text, s) // cannot fail, since it writes to a buffer
+	return bytes.TrimSpace(text.Bytes())
+}
+
+// look reads the masters and the names.
+func (w *webLooker) look() {
 	go w.find()
 	ctx, cancel := context.WithTimeout(w.ctx, 2*webEvery)
 	defer cancel()
@@ -141,17 +162,16 @@ func (w *webLooker) state() []byte {
 	} else if err := w.others(ctx); err != nil {
 		s.Verdict, s.Class = fmt.Sprintf("%s. %v", s.Verdict, err), "bad"
 	}
-	var names []string
+	w.listed = nil
 	if found := w.found.Load(); found != nil {
-		names, s.Scanned = found.names, millis(time.Since(found.at))
+		w.listed, s.Cut, s.Scanned = found.names, found.cut, millis(time.Since(found.at))
 	}
-	s.Held, s.Clients, s.Now = len(names), w.users, time.Now().Add(medianAhead(s.Masters))
-	s.Names = w.holders(ctx, names[:min(len(names), webNames)])
-	s.News = w.news
-	var text bytes.Buffer
-	_ = encode(&text, s) // cannot fail, since it writes to a buffer
-	w.last, w.looked = bytes.TrimSpace(text.Bytes()), time.Now()
-	return w.last
+	s.Held, s.Clients, s.Now = len(w.listed), w.users, time.Now().Add(medianAhead(s.Masters))
+	wanted := w.wanted(w.listed)
+	w.narrow(wanted, w.listed)
+	s.Names = w.holders(ctx, wanted)
+	s.News = slices.Clone(w.news)
+	w.last, w.looked = s, time.Now()
 }
 
 // others returns an error if clients cannot use this list of masters. It lists the clients at most every webClients.
@@ -213,8 +233,11 @@ func (w *webLooker) find() {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	names := slices.Sorted(maps.Keys(w.possible(w.scan(ctx, "", webScan))))
-	w.found.Store(&webFound{names, time.Now()})
+	scans := w.scan(ctx, "", webScan)
+	cut := slices.ContainsFunc(scans, func(m *scanned) bool {
+		return errors.Is(m.err, errCutOff) || errors.Is(m.err, context.DeadlineExceeded)
+	})
+	w.found.Store(&webFound{slices.Sorted(maps.Keys(w.possible(scans))), cut, time.Now()})
 }
 
 // masters returns the verdict and the masters with data from INFO, and records changes of their states.

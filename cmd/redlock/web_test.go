@@ -24,12 +24,19 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// reporter is a script that sends the content of a frame to the test every 100 ms.
+// reporter is a script that sends the content of a frame to the test every 100 ms, and types the reply into the search
+// field.
 const reporter = `<script nonce="$1">
 addEventListener("load", () => setInterval(() => fetch("/seen", {method: "POST", body: JSON.stringify({
   width: innerWidth, wide: document.documentElement.scrollWidth, text: document.body.innerText,
   cell: Math.round(Math.max(0, ...[...document.querySelectorAll("#masters td")].map((c) => c.clientHeight))),
-  html: document.querySelectorAll("b").length, paper: getComputedStyle(document.body).backgroundColor})}), 100));
+  html: document.querySelectorAll("b").length, paper: getComputedStyle(document.body).backgroundColor})})
+  .then((r) => r.text()).then((text) => {
+    const field = document.getElementById("filter");
+    if (field.value === text) return;
+    field.value = text;
+    field.dispatchEvent(new Event("input"));
+  }), 100));
 </script></html>`
 
 // A screen is the content of one frame.
@@ -43,6 +50,7 @@ type viewer struct {
 	t     *testing.T
 	mu    sync.Mutex
 	shown map[int]screen // by width
+	typed string         // the content of the search field
 	wrote chan struct{}
 }
 
@@ -70,11 +78,12 @@ func view(t *testing.T, s http.Handler, scheme string) *viewer {
 			return append(bytes.TrimSuffix(all, []byte("</html>")), more...)
 		}))
 	})
-	mux.HandleFunc("/seen", func(_ http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/seen", func(w http.ResponseWriter, r *http.Request) {
 		var one screen
 		if text, err := io.ReadAll(r.Body); err == nil && json.Unmarshal(text, &one) == nil {
 			v.mu.Lock()
 			v.shown[one.Width] = one
+			_, _ = io.WriteString(w, v.typed)
 			v.mu.Unlock()
 			select {
 			case v.wrote <- struct{}{}:
@@ -210,6 +219,104 @@ func TestPageShowsFaults(t *testing.T) {
 	dark := view(t, f.page(""), "0")
 	dark.sees("the start, dark", "No lock can be acquired")
 	f.looks(dark, "rgb(20, 22, 26)")
+}
+
+// holdMany locks names until the test ends.
+func (f *votingDeployment) holdMany(n int, name string) {
+	f.t.Helper()
+	l := f.locker()
+	for i := range n {
+		if _, err := l.Lock(f.t.Context(), fmt.Sprintf(name, i), redlock.WithTTL(20*time.Second)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// The search field of the page searches all names, not only those that the page shows.
+func TestPageSearchesAllNames(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	f.holdMany(webNames+20, "order:%04d")
+	v := view(t, f.page(""), "1")
+	v.sees("the first names", "200 of 220 are shown", "order:0199")
+	v.mu.Lock()
+	v.typed = "er:021"
+	if text := v.shown[400].Text; strings.Contains(text, "order:0200") {
+		t.Errorf("the page shows more than %d names:\n%s", webNames, text)
+	}
+	v.mu.Unlock()
+	v.sees("a name beyond the first ones", "order:0210", "order:0219", ": 10 names contain this text.")
+	v.mu.Lock()
+	v.typed = "nothing"
+	v.mu.Unlock()
+	v.sees("no match", "No name contains this text.")
+	f.looks(v, "rgb(255, 255, 255)")
+}
+
+// However many names and viewers there are, a look at the masters reads a limited number of names.
+func TestPageReadsFewNames(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	const all = 2*webSight + 100
+	f.holdMany(all, "order:%04d")
+	w := f.looker()
+	look := func(filter string) (s webState) {
+		w.mu.Lock()
+		w.looked = time.Time{}
+		w.mu.Unlock()
+		if err := json.Unmarshal(w.state(filter), &s); err != nil {
+			t.Fatal(err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.sight) > webSight {
+			t.Fatalf("a look has read %d names, want at most %d", len(w.sight), webSight)
+		}
+		return s
+	}
+	if !eventuallyTrue(func() bool { return look("").Held == all }) {
+		t.Fatal("the scan does not find all names")
+	}
+	var leave []func()
+	for i := range webFilters {
+		filter := fmt.Sprintf(":%02d", i)
+		done, ok := w.use(filter)
+		if !ok {
+			t.Fatalf("the filter %d is refused", i)
+		}
+		leave = append(leave, done)
+		s := look(filter)
+		if want := min(100, max(0, all-100*i)); s.Filter != filter || s.Matches != want || want > 0 && len(s.Names) == 0 {
+			t.Errorf("of the filter %q, %d names are shown and %d match, want %d", filter, len(s.Names), s.Matches, want)
+		}
+		for _, n := range s.Names {
+			if !strings.Contains(n.Name, filter) {
+				t.Errorf("the filter %q shows %q", filter, n.Name)
+			}
+		}
+	}
+	if s := look(""); len(s.Names) != webNames || s.Names[0].Name != "order:0000" {
+		t.Errorf("without a filter, %d names are shown", len(s.Names))
+	}
+	if _, ok := w.use("one more"); ok {
+		t.Error("there may be any number of filters")
+	}
+	get := func(filter string) int {
+		r := httptest.NewRequest("GET", "/events?filter="+filter, nil)
+		r.Host = "localhost"
+		answer := httptest.NewRecorder()
+		(&webServer{looker: w}).handler().ServeHTTP(answer, r)
+		return answer.Code
+	}
+	if one, two := get("more"), get(strings.Repeat("x", webFilterSize+1)); one != 503 || two != 400 {
+		t.Errorf("one filter too many gets the status %d, and a long one %d", one, two)
+	}
+	for _, done := range leave {
+		done()
+	}
+	if len(w.filters) > 0 {
+		t.Errorf("%d filters are left", len(w.filters))
+	}
 }
 
 // looks fails the test if a frame is wider than its window, if a name was inserted as HTML, or if the background does
