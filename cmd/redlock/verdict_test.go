@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,10 @@ func TestOutputsAgree(t *testing.T) {
 		{"no fault", func() {}, true, 1},
 		{"a notice", func() { set(0, "maxmemory-policy", "allkeys-lru") }, true, 1},
 		{"noeviction", func() { set(0, "maxmemory-policy", "noeviction") }, true, 1},
+		{"a revoked right", func() { f.do(1, "ACL", "SETUSER", "default", "-hset") }, true, 0},
+		{"the right again", func() { f.do(1, "ACL", "SETUSER", "default", "+hset") }, true, 1},
+		{"a demand for replicas", func() { set(1, "min-replicas-to-write", "1") }, true, 0},
+		{"no demand", func() { set(1, "min-replicas-to-write", "0") }, true, 1},
 		{"a lost record", func() { f.do(2, "DEL", "redlock:admission") }, true, 0},
 		{"the record is back", func() { f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes") }, true, 1},
 		{"a replica", func() {
@@ -130,6 +135,27 @@ func lookAt(t *testing.T, urls []string) (v verdictSeen) {
 	return v
 }
 
+// blocksOf returns the findings of a text, without numbers, which differ from one run to the next.
+func blocksOf(text string) (list []string) {
+	for _, m := range findingBlock.FindAllStringSubmatch(text, -1) {
+		for master := range strings.SplitSeq(m[1], ", ") {
+			list = append(list, plainFinding(master, m[2], m[3], m[4], m[5], m[6]))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+var (
+	findingBlock = regexp.MustCompile(
+		`(?m)^(\S.*): (notice|warning|failure): (.*)\n    (.*)\n    risk: (.*)\n    fix: (.*)\n`)
+	number = regexp.MustCompile(`[0-9][0-9.hms]*`)
+)
+
+func plainFinding(master string, parts ...string) string {
+	return master + ": " + number.ReplaceAllString(strings.Join(parts, "|"), "N")
+}
+
 // disagreements returns in which ways the outputs contradict each other.
 func (v *verdictSeen) disagreements() (list []string) {
 	must := func(ok bool, what string) {
@@ -175,8 +201,43 @@ func (v *verdictSeen) disagreements() (list []string) {
 	for _, m := range v.status.Masters {
 		if m.State == "voting" {
 			voting++
+			continue
 		}
+		must(m.Error != "" && strings.Contains(v.statusText, ": "+m.Error+"\n"), "the reason of "+m.Addr+" in status")
+		must(noVote[m.Addr], "the state of "+m.Addr+" and its findings")
+		must(c.CanLock || strings.Contains(v.healthy.Error(), m.Addr), "Healthy and "+m.Addr)
 	}
 	must(voting == v.status.Quorums[0].Able, "the states and the quorum")
+	return append(list, v.missing()...)
+}
+
+// missing returns what an output leaves out: a finding, a reason or advice.
+func (v *verdictSeen) missing() (list []string) {
+	var blocks []string
+	idle := map[string]bool{} // whether the advice for a master without a vote is to do nothing
+	for _, f := range v.check.Findings {
+		blocks = append(blocks, plainFinding(f.Master, f.Severity, f.About, f.What, f.Risk, f.Fix))
+		if f.What == "" || f.Risk == "" || f.Fix == "" {
+			list = append(list, fmt.Sprintf("a part of the finding %+v", f))
+		}
+		if f.NoVote {
+			idle[f.Master] = strings.HasPrefix(f.Fix, "nothing")
+		}
+	}
+	slices.Sort(blocks)
+	if text := blocksOf(v.text); !slices.Equal(text, blocks) {
+		list = append(list, fmt.Sprintf("the text of check has the findings %q, and the JSON %q", text, blocks))
+	}
+	q := v.check.Quorums[0]
+	if text := fmt.Sprintf("%d of %d masters vote", q.Able, q.N); !strings.Contains(v.page.Verdict, text) ||
+		!strings.Contains(v.statusText, text) {
+		list = append(list, "the quorum of check on the page or in status")
+	}
+	for _, m := range v.page.Masters {
+		nothing, out := idle[m.Addr]
+		if m.Votes == out || out && (m.Error == "" || m.Fix == "" || strings.HasPrefix(m.Fix, "nothing") != nothing) {
+			list = append(list, fmt.Sprintf("the reason or the advice for a master without a vote on the page: %+v", m))
+		}
+	}
 	return list
 }

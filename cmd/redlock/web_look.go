@@ -276,6 +276,12 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		about := func(f redlockinfo.Finding) bool { return f.Master == m.Addr && f.Severity > redlockinfo.Notice }
 		if f := slices.IndexFunc(v.Findings, about); f >= 0 {
 			one.Fix = v.Findings[f].Fix
+			if v.Findings[f].NoVote && m.Left == 0 { // without the advice that the error repeats
+				one.Error = v.Findings[f].What
+			}
+			if one.Fix == transport.StepMessage {
+				one.Fix = "run `redlock check`, which also reads the settings of the master, and names a step"
+			}
 		}
 		if f := slices.IndexFunc(full, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }); one.Votes && f >= 0 {
 			one.Votes, one.State, one.Error = false, "memory full", full[f].Risk+": "+full[f].Fix

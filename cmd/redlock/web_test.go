@@ -207,7 +207,8 @@ func TestPageShowsFaults(t *testing.T) {
 	if err := f.servers[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	v.sees("a dead master", "2 of 3 masters vote, 2 are needed, so none of them may fail", "down", "connection refused")
+	v.sees("a dead master", "2 of 3 masters vote, 2 are needed, so none of them may fail", "down", "connection refused",
+		"fix: start the server; its log shows why it stopped")
 	holder.signal(syscall.SIGKILL)
 	v.sees("a lost lock", `"`+name+`" was lost: "web-1" did not extend it in time, token `)
 	f.do(1, "CONFIG", "SET", "maxmemory", "1mb")

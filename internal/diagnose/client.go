@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -107,23 +109,38 @@ func explain(m *redlockinfo.Master, own []redlockinfo.Finding) []redlockinfo.Fin
 			return own
 		}
 	}
+	return append(own, ofError(m))
+}
+
+// ofError returns the finding about a master that can grant no lock, with what its error says, and the step for that.
+func ofError(m *redlockinfo.Master) redlockinfo.Finding {
 	f := redlockinfo.Finding{
 		Master: m.Addr, Severity: failure, About: "connection", NoVote: true, What: "it is " + string(m.State),
 		Risk: sayNoVote, Fix: admission.StepAgain,
 	}
 	var e *transport.Error
+	var unfit *transport.UnfitError
 	switch {
 	case m.Err == nil:
+	case errors.As(m.Err, &unfit):
+		f.About, f.What, f.Risk, f.Fix = unfit.About, unfit.What, unfit.Risk, unfit.Fix
 	case errors.As(m.Err, &e):
 		about, do := e.Advice(cmp.Or(e.User, "USER"))
 		f.About, f.What = about, strings.TrimPrefix(e.WithoutAdvice(), "pool: "+m.Addr+": ")
+		switch {
+		case do != "":
+		case e.Op == "connect":
+			do = unreached(e)
+		case errors.As(e.Err, new(redis.Error)):
+			do = transport.StepMessage
+		}
 		if do != "" {
 			f.Fix = do
 		}
 	default:
 		f.What = plain(m.Err)
 	}
-	return append(own, f)
+	return f
 }
 
 // quorums returns the quorums of the shard.
@@ -259,7 +276,8 @@ func admissionOf(
 		find(warning, "quarantine", "it is not known yet whether the master votes", sayNoVote, admission.StepAgain)
 	case redlockinfo.StateFailing:
 		if !explained("") {
-			find(failure, "failing", "it grants no locks: "+plain(m.Err), sayNoVote, admission.StepAgain)
+			f := ofError(m)
+			find(failure, "failing", "it grants no locks: "+f.What, sayNoVote, f.Fix)
 		}
 	}
 	switch {

@@ -75,23 +75,29 @@ func (f *facts) judge(q *inquiry) {
 // connection reports a master that did not answer the questions.
 func (f *facts) connection() {
 	about, do := f.failed.Advice(f.user)
-	cause, reply := fault.CauseOf(f.failed.Err), redis.Error("")
 	switch {
 	case f.mismatched && f.cfg.TLS == nil:
 		do = stepUseTLS
 	case f.mismatched:
 		do = transport.StepPlain
-	case cause == fault.HangsInTLS:
+	case fault.CauseOf(f.failed.Err) == fault.HangsInTLS:
 		do = transport.StepHangs
-	case do != "":
-	case cause == fault.NotListening:
-		do = stepStart
-	case errors.As(f.failed.Err, &reply):
-		do = transport.StepRefuses
-	default:
-		do = stepReach
+	case do == "":
+		do = unreached(f.failed)
 	}
 	f.noVote(about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), sayNoVote, do)
+}
+
+// unreached returns the step for a master that a client cannot reach, if the cause suggests none to the client.
+func unreached(e *transport.Error) string {
+	var reply redis.Error
+	switch {
+	case fault.CauseOf(e.Err) == fault.NotListening:
+		return stepStart
+	case errors.As(e.Err, &reply):
+		return transport.StepRefuses
+	}
+	return stepReach
 }
 
 // state reports why the server is unfit, and whether it has failed to write a snapshot or its append-only file.

@@ -11,7 +11,7 @@ import (
 
 // steps maps each cause to the topic of its findings and the step that fixes it. %s is the user of the client.
 var steps = map[fault.Cause]struct{ about, do string }{
-	fault.NotListening: {"connection", ""}, // an error of a client says enough; Check replaces it with stepStart
+	fault.NotListening: {"connection", ""}, // an error of a client says enough; findings have a step
 	fault.Closed:       {"connection", stepClosed},
 	fault.ClosedInTLS:  {"connection", stepFull},
 	fault.Hangs:        {"connection", StepHangs},

@@ -302,11 +302,17 @@ const (
 	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
 )
 
+// An UnfitError says why a server is not fit to hold locks. An error that matches ErrRefused may wrap it.
+type UnfitError struct{ redlockinfo.Finding }
+
+func (e *UnfitError) Error() string { return e.What }
+
 // verdict returns an error if the server is not fit to hold locks.
 func (info Info) verdict(cfg *Config) error {
 	list := info.Unfit(cfg)
 	if len(list) == 0 {
 		return nil
 	}
-	return fault.Refused(fmt.Sprintf("%s: %s; %s", list[0].What, list[0].Risk, list[0].Fix))
+	f := list[0]
+	return fault.New(fmt.Sprintf("refused: %s: %s; %s", f.What, f.Risk, f.Fix), ErrRefused, &UnfitError{f})
 }
