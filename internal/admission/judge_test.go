@@ -474,22 +474,6 @@ func TestIncarnations(t *testing.T) {
 	}
 }
 
-// H57, H69: a different identity is ignored only if the server has merely freed its replication backlog.
-func TestIdentityChangesAreDetected(t *testing.T) {
-	x := strings.Repeat("1", 40)
-	for _, c := range []struct {
-		from, to string
-		freed    bool
-	}{
-		{"a" + taken, "a" + zeros, true}, {"a" + zeros, "a" + zeros, false}, {"a" + zeros, "a" + taken, false},
-		{"a" + taken, "b" + zeros, false}, {"a" + taken, "a/" + x + "/7", false}, {"", "a" + zeros, false},
-	} {
-		if got := freed(c.from, c.to); got != c.freed {
-			t.Errorf("from %s to %s: freed returned %v", c.from, c.to, got)
-		}
-	}
-}
-
 // If a master does not vote because its clock is wrong, an observer gives that reason, as a client that acquires locks
 // does.
 func TestObserverSeesAWrongClock(t *testing.T) {
