@@ -254,19 +254,6 @@ func TestRefusedScriptSaysWhy(t *testing.T) {
 	}, nil, memory.Fresh())
 }
 
-// H72: an observer writes no record, and reports masters without a record as in quarantine.
-func TestObserverWritesNothing(t *testing.T) {
-	virtual(t, 3, func(r *rig) {
-		after(2 * time.Minute)
-		r.phases("observed", admission.InQuarantine)
-		for i := range 3 {
-			if keys := r.masters.Master(i).Keys(); len(keys) != 0 {
-				r.Errorf("master %d has %v", i, keys)
-			}
-		}
-	}, func(s *monitor.Settings) { s.Observer = true }, memory.Fresh())
-}
-
 // With the guard off every master that is up votes. Its record is read once, and none is written or expected.
 func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
@@ -317,33 +304,6 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 			r.Error("a master that is in use was returned to the pool")
 		}
 	}, nil, memory.Fresh())
-}
-
-// H63, H124: a master with a stray record does not vote until an operator puts the master into quarantine, which
-// replaces the record. The other masters continue to vote.
-func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
-	virtual(t, 3, func(r *rig) {
-		stray := scripts.Record{
-			Identity: "f/" + strings.Repeat("0", 40) + "/-1", Masters: "a,b,c,d,e", MaxTTL: time.Minute,
-			Quarantine: time.Minute, Admitted: true,
-		}
-		r.masters.Master(1).Set(prefix.Admission(), stray.String())
-		after(10 * time.Second)
-		r.Doubt(1, "")
-		after(time.Second)
-		r.phases("H63: with a stray record", admission.Voting, admission.Blocked, admission.Voting)
-		if err := r.View().Masters[1].Err; !errors.Is(err, admission.ErrMasterList) {
-			r.Error(err)
-		}
-		if err := r.Quarantine(r.Context(), 1); err != nil {
-			r.Error(err)
-		}
-		r.phases("replaced", admission.Voting, admission.InQuarantine, admission.Voting)
-		after(59 * time.Second)
-		r.phases("a second before the minute has passed", admission.Voting, admission.InQuarantine, admission.Voting)
-		after(3 * time.Second)
-		r.phases("after the minute", admission.Voting)
-	}, nil)
 }
 
 // H161: a record that was replaced comes back, for example from a backup, while the server keeps running. The leases
