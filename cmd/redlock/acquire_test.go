@@ -32,9 +32,7 @@ func TestRunLocksSeveralNames(t *testing.T) {
 
 	p = f.start("run", "--ttl", "3s", "a", "b", "--", "sh", "-c", "echo ready; exec sleep 1000")
 	p.hear("ready")
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:{b}")
-	}
+	f.all("DEL", "redlock:{b}")
 	p.ends(exitRunLost, redlock.ErrLost.Error()[len("redlock: "):])
 }
 

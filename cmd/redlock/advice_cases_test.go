@@ -109,9 +109,7 @@ func connectionAdvice() []adviceCase {
 		{name: "down", about: "connection", what: "refused",
 			spoil: func(e *adviceEnv) { _ = e.master.Kill() },
 			apply: func(e *adviceEnv, _ *printed) {
-				if err := e.master.Restart(e.t.Context()); err != nil {
-					e.t.Fatal(err)
-				}
+				e.restart(1)
 			}},
 		{name: "no such socket", about: "connection", what: "no such file",
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix:///nowhere/redis.sock") }, apply: plainURL},
@@ -148,14 +146,10 @@ func connectionAdvice() []adviceCase {
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named("rediss://" + e.master.Addr()) }},
 		{name: "hung", about: "connection", what: "timed out",
 			spoil: func(e *adviceEnv) {
-				if err := e.master.Pause(); err != nil {
-					e.t.Fatal(err)
-				}
+				e.freeze(1)
 			},
 			apply: func(e *adviceEnv, _ *printed) {
-				if err := e.master.Resume(); err != nil {
-					e.t.Fatal(err)
-				}
+				e.thaw(1)
 			}},
 		{name: "unknown authority", about: "connection", what: "certificate", spoil: func(e *adviceEnv) { secure(e, false) },
 			apply: func(e *adviceEnv, _ *printed) { secure(e, true) }},
@@ -203,9 +197,7 @@ func secure(e *adviceEnv, trust bool) {
 		der := c.ConnectionState().PeerCertificates[0].Raw
 		_ = c.Close()
 		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-		if err := os.WriteFile(filepath.Join(e.master.Dir(), "ca.pem"), text, 0o600); err != nil {
-			e.t.Fatal(err)
-		}
+		writeFile(e.t, filepath.Join(e.master.Dir(), "ca.pem"), string(text))
 		e.urls[1] = e.named("rediss://" + addr)
 	}
 	if trust {
@@ -229,14 +221,10 @@ func loginAdvice() []adviceCase {
 			file := filepath.Join(e.master.Dir(), "locks.json")
 			text := fmt.Sprintf(`{"masters": ["%s"], "user": "lock", "passwordFile": "password"}`,
 				strings.Join(e.urls, `", "`))
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				e.t.Fatal(err)
-			}
+			writeFile(e.t, file, text)
 			e.flags, e.urls = []string{"--config", file}, nil
 		}, apply: func(e *adviceEnv, _ *printed) {
-			if err := os.WriteFile(filepath.Join(e.master.Dir(), "password"), []byte("secret"), 0o600); err != nil {
-				e.t.Fatal(err)
-			}
+			writeFile(e.t, filepath.Join(e.master.Dir(), "password"), "secret")
 		}},
 		{name: "no such database", about: "rights", what: "out of range", apply: plainURL,
 			spoil: func(e *adviceEnv) { e.urls[1] += "/99" }},
@@ -476,15 +464,11 @@ func recordAdvice() []adviceCase {
 			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })
 		}},
 		{name: "not known yet", about: "quarantine", what: "not known yet", spoil: func(e *adviceEnv) {
-			if err := e.master.Pause(); err != nil {
-				e.t.Fatal(err)
-			}
+			e.freeze(1)
 			e.flags = []string{"--timeout", "300ms"}
 		}, apply: func(e *adviceEnv, _ *printed) {
 			e.flags = nil
-			if err := e.master.Resume(); err != nil {
-				e.t.Fatal(err)
-			}
+			e.thaw(1)
 		}},
 		{name: "no right to the record", about: "quarantine", what: "cannot be admitted", spoil: asUser("-get", "-getrange"),
 			apply: func(e *adviceEnv, _ *printed) {

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -102,9 +101,7 @@ func presents(change func(*x509.Certificate)) func(*adviceEnv) {
 		}
 		file := filepath.Join(e.master.Dir(), "ca.pem")
 		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			e.t.Fatal(err)
-		}
+		writeFile(e.t, file, string(text))
 		conf := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 		addr := redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) { _ = tls.Server(raw, conf).Handshake() })
 		e.urls[1] = e.named("rediss://" + addr)

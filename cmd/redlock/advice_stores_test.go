@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -73,9 +72,7 @@ func changeAdvice() []adviceCase {
 func (e *adviceEnv) file(text string) string {
 	e.t.Helper()
 	name := filepath.Join(e.master.Dir(), fmt.Sprint("masters", len(text), ".json"))
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		e.t.Fatal(err)
-	}
+	writeFile(e.t, name, text)
 	return name
 }
 
@@ -93,9 +90,7 @@ func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 			strings.Join(next, `", "`)),
 		fmt.Sprintf(`{"epoch": 2, "masters": ["%s"]}`, strings.Join(next, `", "`)),
 	} {
-		if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
-			e.t.Fatal(err)
-		}
+		writeFile(e.t, files[i], text)
 	}
 	call(e.t, exitDone, "", "admit", "--force", "--yes", "--config", files[0])
 	call(e.t, exitDone, "", "set", "--yes", "--raise", files[0])

@@ -187,11 +187,7 @@ func newAdviceEnv(t *testing.T, c *adviceCase) *adviceEnv {
 	if !c.new {
 		f.call(exitDone, "3 of 3 masters vote", "admit")
 		e.lock = f.holder("orders")
-		program, err := build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.paused = (&votingDeployment{f, program, setText(t, f.urls)}).pause("pay")
+		e.paused = (&votingDeployment{f, built(t), setText(t, f.urls)}).pause("pay")
 	}
 	return e
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -28,8 +27,7 @@ func (f *deployment) admissions() (all string) {
 // list is wrong, shows both lists, and does not advise to replace a record. The clients keep their locks.
 func TestWrongListChangesNothing(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 masters vote", "admit")
+	f := newAdmitted(t, 5)
 	k, before, short := f.holder("orders"), f.admissions(), f.urls[:3]
 	for _, args := range [][]string{
 		{"quarantine", "--yes", "--master", f.servers[0].Addr()}, {"admit", "--yes", "--force"},
@@ -132,8 +130,7 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 // nothing. A wrong record on a minority of the masters does not prevent the command.
 func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 masters vote", "admit") // new masters: no confirmation is needed
+	f := newAdmitted(t, 5) // new masters: no confirmation is needed
 	k, before := f.holder("orders"), f.admissions()
 	addr := f.servers[0].Addr()
 	for _, args := range [][]string{
@@ -162,8 +159,7 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 // who and ls accept names after the URLs of the masters.
 func TestURLsBeforeNames(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 masters vote", "admit")
+	f := newAdmitted(t, 3)
 	f.holder("orders:1")
 	call(t, exitDone, `held by "web-1"`, append(append([]string{"who"}, f.urls...), "orders:1")...)
 	call(t, exitDone, "orders:1", append([]string{"ls"}, f.urls...)...)

@@ -16,11 +16,7 @@ import (
 // During a change of the masters, all commands work with the clients' configuration file.
 func TestCommandsFollowChangeOfMasters(t *testing.T) {
 	t.Parallel()
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &votingDeployment{newDeployment(t, 5, redisproc.Config{}), program, ""}
+	f := &votingDeployment{newDeployment(t, 5, redisproc.Config{}), built(t), ""}
 	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit"}, f.urls[:3]...)...)
 	f.config = setText(t, f.urls)
 	writeJSON(t, f.config, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
@@ -50,8 +46,7 @@ func TestCommandsFollowChangeOfMasters(t *testing.T) {
 // removed.
 func TestWrongListIsOneFinding(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 5, redisproc.Config{})
-	f.call(exitDone, "5 of 5 masters vote", "admit")
+	f := newAdmitted(t, 5)
 	other := newDeployment(t, 1, redisproc.Config{})
 	fresh, removed := other.urls[0], "redis://127.0.0.1:1"
 	for _, x := range []string{fresh, removed} {

@@ -47,9 +47,7 @@ func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 				if end == "TERM" {
 					err = p.cmd.Process.Signal(syscall.SIGTERM)
 				} else {
-					for i := range f.urls {
-						f.do(i, "DEL", "redlock:{"+name+"}")
-					}
+					f.all("DEL", "redlock:{"+name+"}")
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -101,9 +99,7 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	if !running(cmd.Process.Pid) || !running(pid) {
 		t.Fatal("redlock or its command has ended because its output has no reader")
 	}
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:{a}")
-	}
+	f.all("DEL", "redlock:{a}")
 	if !eventuallyTrue(func() bool { return !running(pid) }) {
 		t.Error("the command is still running after the lock was lost")
 	}
@@ -178,9 +174,7 @@ func TestNoDescendantOutlivesRun(t *testing.T) {
 				t.Parallel()
 				l := newLifeline(t)
 				path := filepath.Join(t.TempDir(), "chain")
-				if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, path, script)
 				name := chain + end
 				own := &votingDeployment{&deployment{t, f.servers, f.urls}, f.program, f.config}
 				p := own.start("run", "--ttl", "3s", name, "--", "sh", "-c",

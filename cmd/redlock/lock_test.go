@@ -58,9 +58,7 @@ func TestLockHoldsUntilUnlock(t *testing.T) {
 	f.start("unlock", handle).ends(exitRunLost, "the lock was unlocked at ")
 	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
 	other := filepath.Join(t.TempDir(), handlePrefix)
-	if err := os.WriteFile(other, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, other, "{}")
 	f.start("unlock", other).ends(exitRunUsage, "not a handle")
 	if text, err := os.ReadFile(other); string(text) != "{}" {
 		t.Errorf("unlock has changed another file: %q, %v", text, err)
@@ -129,9 +127,7 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("a")
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:{a}")
-	}
+	f.all("DEL", "redlock:{a}")
 	f.start("unlock", handle).ends(exitRunLost, "")
 
 	var r heldReport
@@ -253,10 +249,6 @@ func TestUnlockWhileMastersHang(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	handle := f.lock("--ttl", "29s", "a")
-	for _, s := range f.servers[:2] {
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.freeze(0, 1)
 	f.start("unlock", handle).ends(exitRunNoQuorum, "1 of 3")
 }

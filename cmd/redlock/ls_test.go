@@ -39,9 +39,7 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f := newVotingDeployment(t)
 	f.start("ls").ends(0, "")
 	f.hold("orders:2", "orders:1", "or*", "}", "line\nbreak")
-	for i := range f.urls {
-		f.do(i, "EVAL", "for i = 1, 5000 do redis.call('SET', 'other:{' .. i .. '}', '') end", 0)
-	}
+	f.all("EVAL", "for i = 1, 5000 do redis.call('SET', 'other:{' .. i .. '}', '') end", 0)
 	f.lease(0, "alone", time.Hour)
 	for args, want := range map[string]string{
 		"":           "\"line\\nbreak\"\nor*\norders:1\norders:2\n}\n",
@@ -58,13 +56,9 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 		}
 	}
 	f.start("ls", "--most", "1", "--timeout", "1h").ends(exitDanger, "it has more names; see --most")
-	if err := f.servers[0].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	f.kill(0)
 	f.start("ls").ends(exitDanger, "orders:2\n")
-	if err := f.servers[1].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	f.kill(1)
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 

@@ -49,6 +49,32 @@ func newDeployment(t *testing.T, n int, cfg redisproc.Config) *deployment {
 	return f
 }
 
+// newAdmitted returns n servers that vote.
+func newAdmitted(t *testing.T, n int) *deployment {
+	t.Helper()
+	f := newDeployment(t, n, redisproc.Config{})
+	f.call(exitDone, fmt.Sprintf("%[1]d of %[1]d masters vote", n), "admit")
+	return f
+}
+
+// kill and the next methods do this to the servers with these indices. A server restarts without its data.
+func (f *deployment) kill(which ...int)   { f.t.Helper(); f.each((*redisproc.Server).Kill, which) }
+func (f *deployment) freeze(which ...int) { f.t.Helper(); f.each((*redisproc.Server).Pause, which) }
+func (f *deployment) thaw(which ...int)   { f.t.Helper(); f.each((*redisproc.Server).Resume, which) }
+func (f *deployment) restart(which ...int) {
+	f.t.Helper()
+	f.each(func(s *redisproc.Server) error { return s.Restart(f.t.Context()) }, which)
+}
+
+func (f *deployment) each(do func(*redisproc.Server) error, which []int) {
+	f.t.Helper()
+	for _, i := range which {
+		if err := do(f.servers[i]); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
 // addrs returns the names of the masters.
 func (f *deployment) addrs() (list []string) {
 	for _, s := range f.servers {
@@ -88,6 +114,14 @@ func (f *deployment) do(i int, command string, args ...any) any {
 	}
 	defer c.Close()
 	return must(f.t, c, append([]any{command}, args...)...)
+}
+
+// all sends a command to every server.
+func (f *deployment) all(command string, args ...any) {
+	f.t.Helper()
+	for i := range f.urls {
+		f.do(i, command, args...)
+	}
 }
 
 // lease writes a lease that expires after left by the clock of master i, or has expired if left is not positive.
@@ -183,16 +217,21 @@ func (f *deployment) holder(name string) *redlock.Lock {
 	return k
 }
 
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // writeJSON writes v to a file.
 func writeJSON(t testing.TB, path string, v any) {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err == nil {
-		err = os.WriteFile(path, text, 0o600)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	writeFile(t, path, string(text))
 }
 
 // setText writes a configuration file with these masters, and returns its path.
@@ -303,11 +342,7 @@ func TestExitCodeOfCheck(t *testing.T) {
 	f.call(exitDone, "notice: eviction", "check")
 	f.do(0, "DEL", "redlock:admission")
 	f.call(exitDanger, "warning: quarantine", "check")
-	for _, s := range f.servers[:2] {
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.kill(0, 1)
 	f.call(exitNoQuorum, "1 of 3 masters vote, 2 are needed", "check")
 }
 
@@ -317,15 +352,11 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	f.call(exitDone, "max TTL 30s", "admit")
 	f.call(exitDanger, "`CONFIG SET repl-backlog-ttl 7200`", "max-ttl", "--yes", "-set", "2h")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check") // nothing was written
-	for i := range f.urls {
-		f.do(i, "CONFIG", "SET", "repl-backlog-ttl", "7200")
-	}
+	f.all("CONFIG", "SET", "repl-backlog-ttl", "7200")
 	f.call(exitDone, "max TTL 2h0m0s", "max-ttl", "--yes", "-set", "2h")
 	f.call(exitDone, "voting, max TTL 2h0m0s", "max-ttl")
 	f.call(exitDanger, "it can be lowered only while no client runs", "max-ttl", "--yes", "-set", "10s")
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:admission")
-	}
+	f.all("DEL", "redlock:admission")
 	f.call(exitDone, "max TTL 10s", "admit", "-max-ttl", "10s")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
 	f.call(exitDone, "the deployment accepts TTLs up to 10s, but the max TTL of this client is 20s",
@@ -356,8 +387,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 // If some masters vote, clients may hold locks that another master has lost. In that case admit requires --force.
 func TestAdmitLeavesUsedDeployment(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 masters vote", "admit")
+	f := newAdmitted(t, 3)
 	f.do(0, "FLUSHALL")
 	f.call(exitDanger, "2 of 3 masters vote, so clients may hold locks", "admit")
 	f.call(exitDone, "2 of 3 masters vote", "status")

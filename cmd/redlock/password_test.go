@@ -4,15 +4,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 // A restrictedDeployment has three masters with an ACL user "app", and a directory for the file of --config.
@@ -23,20 +20,15 @@ type restrictedDeployment struct {
 
 func newRestrictedDeployment(t *testing.T) *restrictedDeployment {
 	t.Helper()
-	f := &restrictedDeployment{newDeployment(t, 3, redisproc.Config{}), t.TempDir()}
-	f.call(exitDone, "3 of 3 masters vote", "admit")
-	for i := range f.urls {
-		f.do(i, "ACL", "SETUSER", "app", "on", "~*", "&*", "+@all")
-	}
+	f := &restrictedDeployment{newAdmitted(t, 3), t.TempDir()}
+	f.all("ACL", "SETUSER", "app", "on", "~*", "&*", "+@all")
 	return f
 }
 
 // allow replaces the password of the user.
 func (f *restrictedDeployment) allow(password string) {
 	f.t.Helper()
-	for i := range f.urls {
-		f.do(i, "ACL", "SETUSER", "app", "resetpass", ">"+password)
-	}
+	f.all("ACL", "SETUSER", "app", "resetpass", ">"+password)
 }
 
 func (f *restrictedDeployment) write(name, text string, mode os.FileMode) (path string) {
@@ -52,11 +44,9 @@ func (f *restrictedDeployment) write(name, text string, mode os.FileMode) (path 
 func (f *restrictedDeployment) config(settings map[string]any) (path string) {
 	f.t.Helper()
 	settings["masters"], settings["user"] = f.urls, "app"
-	text, err := json.Marshal(settings)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return f.write("locks.json", string(text), 0o600)
+	path = filepath.Join(f.dir, "locks.json")
+	writeJSON(f.t, path, settings)
+	return path
 }
 
 // fails requires that the command fails with an output that contains want and does not contain secret.
@@ -144,13 +134,9 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	t.Parallel()
 	f := newRestrictedDeployment(t)
 	f.allow("secret-word")
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	calls := f.write("calls", "", 0o600)
 	f.write("password", fmt.Sprintf("#!/bin/sh\necho >>%s\nsleep 0.05\necho secret-word\n", calls), 0o700)
-	v := &votingDeployment{f.deployment, program, f.config(map[string]any{"passwordCommand": []string{"./password"}})}
+	v := &votingDeployment{f.deployment, built(t), f.config(map[string]any{"passwordCommand": []string{"./password"}})}
 	p := v.start("run", "job", "--", "sh", "-c",
 		"echo started; while [ ! -e "+f.dir+"/stop ]; do (true &); sleep 0.01; done; echo ended")
 	p.hear("started")

@@ -66,12 +66,8 @@ func newProcedure(t *testing.T, heading string, n int) *procedure {
 		text, _, _ = strings.Cut(text, "```")
 		return text
 	}
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &procedure{
-		deployment: newDeployment(t, n, redisproc.Config{}), program: program, dir: t.TempDir(), dead: map[int]bool{},
+		deployment: newDeployment(t, n, redisproc.Config{}), program: built(t), dir: t.TempDir(), dead: map[int]bool{},
 	}
 	p.commands, p.output = strings.Split(strings.TrimSpace(block("sh")), "\n"), block("text")
 	var to, from []string
@@ -107,19 +103,15 @@ func (p *procedure) kill(masters ...int) {
 	p.t.Helper()
 	for _, i := range masters {
 		p.dead[i] = true
-		if err := p.servers[i].Kill(); err != nil {
-			p.t.Fatal(err)
-		}
 	}
+	p.deployment.kill(masters...)
 }
 
 // restart starts masters that were killed, without their data.
 func (p *procedure) restart(masters ...int) {
 	p.t.Helper()
+	p.deployment.restart(masters...)
 	for _, i := range masters {
-		if err := p.servers[i].Restart(p.t.Context()); err != nil {
-			p.t.Fatal(err)
-		}
 		delete(p.dead, i)
 	}
 }

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 var builtIn string // directory of the program that was built for the tests
@@ -51,6 +49,16 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// built returns the path of the program.
+func built(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // A votingDeployment has three masters that vote, the built program, and a configuration file with the masters.
 type votingDeployment struct {
 	*deployment
@@ -59,13 +67,8 @@ type votingDeployment struct {
 
 func newVotingDeployment(t *testing.T) *votingDeployment {
 	t.Helper()
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 masters vote", "admit")
-	return &votingDeployment{f, program, setText(t, f.urls)}
+	f := newAdmitted(t, 3)
+	return &votingDeployment{f, built(t), setText(t, f.urls)}
 }
 
 // ask returns a command that runs the program with the configuration file.

@@ -32,11 +32,7 @@ func TestReleaseInScripts(t *testing.T) {
 		t.Errorf("the output is not one line of JSON:\n%s", p.said())
 	}
 	f.start("ls").ends(0, "b\n")
-	for _, s := range f.servers[:2] {
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.kill(0, 1)
 	f.start("release", "--force", "--yes", "b").ends(exitNoQuorum, "connection refused")
 }
 

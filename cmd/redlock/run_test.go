@@ -24,9 +24,7 @@ func TestRunExitStatus(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, plain, "")
 	for _, c := range []struct {
 		status int
 		want   string
@@ -201,11 +199,7 @@ func (f *votingDeployment) waiting(name string) {
 func TestRunWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	for _, s := range f.servers[:2] {
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.kill(0, 1)
 	f.start("run", "--try", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
 	f.start("run", "--wait", "1s", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
 }
@@ -249,22 +243,14 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 		(trap '' TERM; while :; do sleep 0.05; done) &
 		echo ready; while :; do sleep 0.05; done`, end.path)
 	p.hear("ready")
-	for _, s := range f.servers[:2] {
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.freeze(0, 1)
 	paused := time.Now()
 	end.closes()
 	// The last extension that a majority confirmed was sent before the pause. Slow machines get two more seconds.
 	if took := time.Since(paused); took > 3*time.Second+2*time.Second {
 		t.Errorf("the command lived for %v after the masters had stopped, want at most 5s", took)
 	}
-	for _, s := range f.servers[:2] {
-		if err := s.Resume(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.thaw(0, 1)
 	p.ends(exitRunLost, "cannot be kept")
 	if !strings.Contains(p.said(), "term\n") {
 		t.Errorf("the command did not get TERM:\n%s", p.said())
@@ -279,9 +265,7 @@ func TestRunEndsCommandOfLostLock(t *testing.T) {
 	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
 		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
 	p.hear("ready")
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:{a}")
-	}
+	f.all("DEL", "redlock:{a}")
 	p.ends(exitRunLost, "cleaned")
 	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {
 		t.Errorf("the output does not contain the loss and the status 4:\n%s", p.said())
@@ -326,10 +310,7 @@ func TestRunKillsLeftProcesses(t *testing.T) {
 // With a single server and no restart guard, a lock is acquired immediately, also after a restart of the server.
 func TestRunWithoutTheRestartGuard(t *testing.T) {
 	t.Parallel()
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t)
 	s := newDeployment(t, 1, redisproc.Config{}).servers[0]
 	run := func(args ...string) {
 		t.Helper()
@@ -348,12 +329,8 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 // The warning about a single master is printed once. The warning names the option that avoids a pause after a restart.
 func TestOneMasterWarningAppearsOnce(t *testing.T) {
 	t.Parallel()
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := newDeployment(t, 1, redisproc.Config{})
-	f.call(exitDone, "1 of 1 masters vote", "admit")
+	program := built(t)
+	f := newAdmitted(t, 1)
 	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
 	if err != nil || strings.Count(string(out), "one master") != 1 ||
 		!strings.Contains(string(out), "WithDurableMasters") {
@@ -367,9 +344,7 @@ func TestRunUnderSystemd(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	file := filepath.Join(t.TempDir(), "socket")
-	if err := os.WriteFile(file, []byte("the socket\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, "the socket\n")
 	const unit = `export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_PIDFDID=1 WATCHDOG_PID=1; exec 3<"$0"; exec "$@"`
 	run := func(command ...string) (int, string) {
 		cmd := exec.Command("sh", "-c", unit, file, f.program, "run", "--config", f.config, "a", "--")
@@ -408,9 +383,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	unit := filepath.Join(t.TempDir(), "worker.service")
 	valid := strings.ReplaceAll(string(text), "/usr/local/bin/redlock", "/bin/true")
-	if err := os.WriteFile(unit, []byte(valid), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, unit, valid)
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	if strings.Contains(string(out), unit) {
 		t.Errorf("systemd-analyze: %v\n%s", err, out)

@@ -24,9 +24,7 @@ func TestSampleConfiguration(t *testing.T) {
 	dir := redistest.Certificates(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 		return path
 	}
 	read := func(name string) string {
@@ -87,10 +85,7 @@ func TestSampleConfiguration(t *testing.T) {
 			t.Errorf("check finds\n%s", text)
 		}
 	}
-	command, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	command := built(t)
 	args := append(append([]string{"run"}, client...), "x", "--", "true")
 	if out, err := exec.CommandContext(t.Context(), command, args...).CombinedOutput(); err != nil {
 		t.Errorf("run failed: %v\n%s", err, out)

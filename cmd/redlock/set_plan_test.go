@@ -27,10 +27,7 @@ func TestPlanCanBeFollowedLiterally(t *testing.T) {
 			t.Skipf("needs %s", tool)
 		}
 	}
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t)
 	f := newDeployment(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "the locks' file.json")
 	writeJSON(t, path, redlock.Configuration{Masters: f.urls[:3]})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -74,9 +73,7 @@ func TestSetRejectsInvalidFiles(t *testing.T) {
 		`{"epoch":0,"masters":["x:1"]}`: "redis://",
 		`{"epoch":0,"more":1}`:          "more",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 		call(t, exitUsage, want, "set", path)
 	}
 	path = setText(t, []string{"redis://127.0.0.1:1"})

@@ -364,15 +364,11 @@ var sceneKinds = map[string]int{
 
 func newScene(t *testing.T, forgotten int) *scene {
 	t.Helper()
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := newDeployment(t, 7, redisproc.Config{})
 	all := d.urls
 	d.urls = all[:5]
 	d.call(exitDone, "5 of 5 masters vote", "admit")
-	s := &scene{votingDeployment: &votingDeployment{d, program, ""}, dir: t.TempDir()}
+	s := &scene{votingDeployment: &votingDeployment{d, built(t), ""}, dir: t.TempDir()}
 	s.config = filepath.Join(s.dir, "locks.json")
 	writeJSON(t, s.config, redlock.Configuration{Masters: d.urls})
 	var to []string

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 // pausedTTL is the TTL of the lock of a paused holder, and pausedBound is shorter than its validity.
@@ -48,33 +46,17 @@ func (f *votingDeployment) pause(names ...string) paused {
 // forget restarts servers without their data.
 func (f *votingDeployment) forget(which ...int) {
 	f.t.Helper()
-	for _, i := range which {
-		if err := f.servers[i].Kill(); err != nil {
-			f.t.Fatal(err)
-		}
-		if err := f.servers[i].Restart(f.t.Context()); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-}
-
-func newPausedDeployment(t *testing.T) (*votingDeployment, paused) {
-	t.Helper()
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := newDeployment(t, 5, redisproc.Config{})
-	d.call(exitDone, "5 of 5 masters vote", "admit")
-	f := &votingDeployment{d, program, setText(t, d.urls)}
-	return f, f.pause("pay")
+	f.kill(which...)
+	f.restart(which...)
 }
 
 // H163: three masters restart empty, and two still have the lease of a paused holder. No command says that the name is
 // free, and none gives it away unless an operator has seen the lease and insists.
 func TestQuarantineMayHideAHolder(t *testing.T) {
 	t.Parallel()
-	f, _ := newPausedDeployment(t)
+	d := newAdmitted(t, 5)
+	f := &votingDeployment{d, built(t), setText(t, d.urls)}
+	f.pause("pay")
 	f.forget(0, 1, 2)
 	const lease = "2 of 5 masters have it (pay, "
 	const doubt = "s left); 3 are in quarantine and may have forgotten it"
@@ -126,9 +108,7 @@ func TestAdmitListsLeases(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	f.hold("pay")
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:admission")
-	}
+	f.all("DEL", "redlock:admission")
 	code, said := command("admit", "--config", f.config)
 	if code == exitDone || !strings.Contains(said, `"pay": held by "web-1"`) ||
 		!strings.Contains(said, "no terminal to ask for confirmation") || strings.Contains(said, "use --yes") {
@@ -136,18 +116,14 @@ func TestAdmitListsLeases(t *testing.T) {
 	}
 	f = newVotingDeployment(t)
 	f.locker()
-	for i := range f.urls {
-		f.do(i, "FLUSHALL")
-	}
+	f.all("FLUSHALL")
 	code, said = command("admit", "--config", f.config)
 	if code == exitDone || !strings.Contains(said, "clients: web-1") {
 		t.Errorf("admit ended with %d, and printed\n%s", code, said)
 	}
 	f = newVotingDeployment(t)
 	f.pause("pay")
-	for i := range f.urls {
-		f.do(i, "FLUSHALL")
-	}
+	f.all("FLUSHALL")
 	code, said = command("admit", "--config", f.config)
 	if code == exitDone || !strings.Contains(said, "clients: pay") {
 		t.Errorf("admit beside a paused client ended with %d, and printed\n%s", code, said)

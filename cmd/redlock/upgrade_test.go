@@ -7,16 +7,13 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 // The procedure of docs/upgrades.md works. With records of another version of the protocol, a client cannot lock,
 // and writes nothing. When these records are deleted and the masters are admitted, names can be locked immediately.
 func TestProtocolUpgrade(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 masters vote", "admit")
+	f := newAdmitted(t, 3)
 	var old []string
 	for i := range f.urls {
 		record, err := redis.String(f.do(i, "GET", "redlock:admission"), nil)
@@ -28,11 +25,7 @@ func TestProtocolUpgrade(t *testing.T) {
 		f.do(i, "SET", "redlock:admission", old[i])
 	}
 	masters := "--masters=" + strings.Join(f.urls, " ")
-	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &votingDeployment{f, program, setText(t, f.urls)}
+	v := &votingDeployment{f, built(t), setText(t, f.urls)}
 	v.start("run", "--wait", "2s", "a", "--", "true").ends(exitRunNoQuorum, `has version "v2"`)
 	f.call(exitNoQuorum, `has version "v2"`, "status")
 	f.call(exitNoQuorum, `has version "v2"`, "admit", "--timeout", "2s")
@@ -44,9 +37,7 @@ func TestProtocolUpgrade(t *testing.T) {
 
 	// The old command can read the records, and exits with 0.
 	call(t, exitDanger, "the list is partial: 3 of 3 masters do not vote", "ls", masters)
-	for i := range f.urls {
-		f.do(i, "DEL", "redlock:admission")
-	}
+	f.all("DEL", "redlock:admission")
 	f.call(exitDone, "3 of 3 masters vote", "admit")
 	v.start("run", "--wait", "30s", "a", "--", "true").ends(0, "")
 }

@@ -9,8 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 // A brokenWriter fails after some bytes.
@@ -26,8 +24,7 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 // A command whose output cannot be written ends with a status of its own.
 func TestUnwrittenOutput(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 masters vote", "admit")
+	f := newAdmitted(t, 3)
 	f.holder("a")
 	for _, c := range []struct {
 		status int

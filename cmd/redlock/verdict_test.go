@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -65,17 +64,9 @@ func TestOutputsAgree(t *testing.T) {
 // A deployment of one master says that none may fail, and that this is a choice.
 func TestOneMasterHasNoneToSpare(t *testing.T) {
 	t.Parallel()
-	f := newDeployment(t, 1, redisproc.Config{})
-	f.call(exitDone, "1 of 1 masters vote", "admit")
+	f := newAdmitted(t, 1)
 	agree(t, "one master", f.urls, true, 0)
 	f.call(exitDone, "notice: quorum", "check")
-}
-
-func (f *votingDeployment) kill(i int) {
-	f.t.Helper()
-	if err := f.servers[i].Kill(); err != nil {
-		f.t.Fatal(err)
-	}
 }
 
 // agree waits until check says canLock and spare, and compares all outputs. It reports whether they agree.

@@ -204,9 +204,7 @@ func TestPageShowsFaults(t *testing.T) {
 		k.ends(128+int(syscall.SIGTERM), "")
 	}
 
-	if err := f.servers[0].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	f.kill(0)
 	v.sees("a dead master", "2 of 3 masters vote, 2 are needed, so none of them may fail", "down", "connection refused",
 		"fix: start the server; its log shows why it stopped")
 	holder.signal(syscall.SIGKILL)

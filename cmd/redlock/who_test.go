@@ -45,11 +45,7 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 	second.ends(0, "")
 	watch.signal(syscall.SIGINT)
 	watch.ends(0, "")
-	for _, s := range f.servers[:2] {
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.kill(0, 1)
 	f.start("who", "a").ends(exitNoQuorum, "connection refused")
 	f.start("who").ends(exitUsage, "give the name of a lock")
 }
