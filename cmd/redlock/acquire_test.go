@@ -11,7 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Several names are locked together. The command gets all names and tokens, in the order of the arguments.
+// Several names are locked together. The command gets all names and tokens, in the order of the arguments. When the
+// lock of one name is lost, at the next extension, the command gets TERM, and may end by itself.
 func TestRunLocksSeveralNames(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -30,10 +31,14 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	f.start("run", "--try", "a", "b", "--", "true").ends(0, "")
 	f.start("run", "--", "-a", "-b", "--", "sh", "-c", `echo "$REDLOCK_NAME"`).ends(0, "-a\n-b\n")
 
-	p = f.start("run", "--ttl", "3s", "a", "b", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p = f.start("run", "--ttl", "3s", "a", "b", "--", "sh", "-c",
+		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
 	p.hear("ready")
 	f.all("DEL", "redlock:{b}")
 	p.ends(exitRunLost, redlock.ErrLost.Error()[len("redlock: "):])
+	if said := p.said(); !strings.Contains(said, "cleaned") || !strings.Contains(said, "status 4") {
+		t.Errorf("the output does not contain the words of the command and its status 4:\n%s", said)
+	}
 }
 
 // A name can be locked by several readers or by one writer. While readers or a writer hold a name, it cannot be locked

@@ -32,8 +32,6 @@ func TestReleaseInScripts(t *testing.T) {
 		t.Errorf("the output is not one line of JSON:\n%s", p.said())
 	}
 	f.start("ls").ends(0, "b\n")
-	f.kill(0, 1)
-	f.start("release", "--force", "--yes", "b").ends(exitNoQuorum, "connection refused")
 }
 
 // release --ask sends a request to a holder that is subscribed, and does not end the lock.

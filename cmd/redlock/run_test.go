@@ -16,7 +16,6 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // run ends with the documented exit statuses.
@@ -196,12 +195,24 @@ func (f *votingDeployment) waiting(name string) {
 	}
 }
 
-func TestRunWithoutAQuorum(t *testing.T) {
+// Without a quorum, each command says why, and ends with a status of its own.
+func TestCommandsWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
+	f.hold("b")
 	f.kill(0, 1)
-	f.start("run", "--try", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
-	f.start("run", "--wait", "1s", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
+	for _, c := range []struct {
+		status int
+		args   []string
+	}{
+		{exitRunNoQuorum, []string{"run", "--try", "a", "--", "true"}},
+		{exitRunNoQuorum, []string{"run", "--wait", "1s", "a", "--", "true"}},
+		{exitNoQuorum, []string{"who", "b"}},
+		{exitNoQuorum, []string{"ls"}},
+		{exitNoQuorum, []string{"release", "--force", "--yes", "b"}},
+	} {
+		f.start(c.args[0], c.args[1:]...).ends(c.status, "connection refused")
+	}
 }
 
 // Signals are passed on to the command and its children.
@@ -257,84 +268,51 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	}
 }
 
-// If the keys of a lock are deleted on the masters, the lock is lost at the next extension. A command that ends on
-// TERM is not killed.
-func TestRunEndsCommandOfLostLock(t *testing.T) {
+// No process of the command outlives redlock run. If redlock run is killed, the command and its child are killed. If it
+// is stopped, it cannot extend the lock, so the supervisor ends the command. Processes that a command leaves running
+// are killed before the lock is released.
+func TestNoProcessOutlivesRun(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
-		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
-	p.hear("ready")
-	f.all("DEL", "redlock:{a}")
-	p.ends(exitRunLost, "cleaned")
-	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {
-		t.Errorf("the output does not contain the loss and the status 4:\n%s", p.said())
-	}
-}
-
-// If redlock run is killed, the command and its child are also killed.
-func TestKillingRunKillsTheCommand(t *testing.T) {
-	t.Parallel()
-	f := newVotingDeployment(t)
-	end := newTomb(t)
-	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; trap '' TERM INT HUP
-		sleep 1000 & echo ready; while :; do sleep 0.05; done`, end.path)
+	killed, stopped, left := newTomb(t), newTomb(t), newTomb(t)
+	p := f.start("run", "killed", "--", "sh", "-c", `exec 3>"$0"; trap '' TERM INT HUP
+		sleep 1000 & echo ready; while :; do sleep 0.05; done`, killed.path)
 	p.hear("ready")
 	p.signal(syscall.SIGKILL)
-	end.closes()
-}
-
-// A stopped redlock run cannot extend the lock, so the supervisor must end the command.
-func TestStoppedRunEndsCommandWithLock(t *testing.T) {
-	t.Parallel()
-	f := newVotingDeployment(t)
-	end := newTomb(t)
-	p := f.start("run", "--ttl", "1s", "a", "--", "sh", "-c",
-		`exec 3>"$0"; echo ready; while :; do sleep 0.05; done`, end.path)
+	killed.closes()
+	p = f.start("run", "--ttl", "1s", "stopped", "--", "sh", "-c",
+		`exec 3>"$0"; echo ready; while :; do sleep 0.05; done`, stopped.path)
 	p.hear("ready")
 	p.signal(syscall.SIGSTOP)
-	end.closes()
+	stopped.closes()
 	p.signal(syscall.SIGCONT)
 	p.ends(exitRunLost, "")
+	f.start("run", "left", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, left.path).ends(0, "done")
+	left.closes()
 }
 
-// Processes that a command leaves running are killed before the lock is released.
-func TestRunKillsLeftProcesses(t *testing.T) {
+// With a single server and no restart guard, a lock is acquired immediately, also after a restart of the server. With
+// the guard, the warning about a single master is printed once. It names the option that avoids a pause after a
+// restart.
+func TestRunOnOneMaster(t *testing.T) {
 	t.Parallel()
-	f := newVotingDeployment(t)
-	end := newTomb(t)
-	f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, end.path).ends(0, "done")
-	end.closes()
-}
-
-// With a single server and no restart guard, a lock is acquired immediately, also after a restart of the server.
-func TestRunWithoutTheRestartGuard(t *testing.T) {
-	t.Parallel()
-	program := built(t)
-	s := newDeployment(t, 1, redisproc.Config{}).servers[0]
-	run := func(args ...string) {
+	f := newDeployment(t, 1, redisproc.Config{})
+	run := func(args ...string) string {
 		t.Helper()
-		out, err := exec.Command(program, append([]string{"run", "a", "--wait", "20s"}, args...)...).CombinedOutput()
+		out, err := exec.Command(built(t), append([]string{"run", "a", "--wait", "20s"}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Errorf("%q failed: %v: %s", args, err, out)
 		}
+		return string(out)
 	}
-	run("--max-ttl", "0", "--masters", s.URL(), "--", "true")
-	if err := s.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	run("--masters", s.URL()+"?guard=off", "--", "true")
-}
-
-// The warning about a single master is printed once. The warning names the option that avoids a pause after a restart.
-func TestOneMasterWarningAppearsOnce(t *testing.T) {
-	t.Parallel()
-	program := built(t)
-	f := newAdmitted(t, 1)
-	out, err := exec.Command(program, "run", "--masters", f.urls[0], "a", "--", "true").CombinedOutput()
-	if err != nil || strings.Count(string(out), "one master") != 1 ||
-		!strings.Contains(string(out), "WithDurableMasters") {
-		t.Errorf("the command returned %v, want one warning that names WithDurableMasters; it printed\n%s", err, out)
+	run("--max-ttl", "0", "--masters", f.urls[0], "--", "true")
+	f.kill(0)
+	f.restart(0)
+	run("--masters", f.urls[0]+"?guard=off", "--", "true")
+	f.call(exitDone, "1 of 1 masters vote", "admit")
+	if out := run("--masters", f.urls[0], "--", "true"); strings.Count(out, "one master") != 1 ||
+		!strings.Contains(out, "WithDurableMasters") {
+		t.Errorf("the command printed\n%swant one warning that names WithDurableMasters", out)
 	}
 }
 

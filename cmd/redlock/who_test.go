@@ -3,13 +3,10 @@
 package main
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // who prints the holder and the waiters. With --watch, it prints each change.
@@ -45,26 +42,5 @@ func TestWhoShowsHolderAndWaiters(t *testing.T) {
 	second.ends(0, "")
 	watch.signal(syscall.SIGINT)
 	watch.ends(0, "")
-	f.kill(0, 1)
-	f.start("who", "a").ends(exitNoQuorum, "connection refused")
 	f.start("who").ends(exitUsage, "give the name of a lock")
-}
-
-// who prints the value that the holder has set.
-func TestWhoShowsTheValue(t *testing.T) {
-	t.Parallel()
-	f := newVotingDeployment(t)
-	locker := f.locker()
-	err := locker.Do(t.Context(), "a", func(ctx context.Context, lock *redlock.Lock) error {
-		if err := lock.SetValue(ctx, "10.0.0.7:8080\n<v2>"); err != nil {
-			return err
-		}
-		f.start("who", "a").ends(0, `, value "10.0.0.7:8080\n<v2>", on 3 of 3 masters`)
-		f.start("who", "--json", "a").ends(0, `"value":"10.0.0.7:8080\n<v2>"`)
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	f.start("who", "a").ends(0, `"a": no client holds it`)
 }

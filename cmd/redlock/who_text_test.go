@@ -44,6 +44,12 @@ func TestWhoText(t *testing.T) {
 			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","label":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
+		{"held, with a value", with(func(w *redlockinfo.Inspection) { w.Value = "10.0.0.7:8080\n<v2>" }),
+			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, ` +
+				`value "10.0.0.7:8080\n<v2>", on 5 of 5 masters` + "\n",
+			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","label":"host/3",` +
+				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"value":"10.0.0.7:8080\n<v2>","on":5,` +
+				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"held by a writer, by an id without a time", with(func(w *redlockinfo.Inspection) {
 			w.Token, w.Since = 0,
 				time.Time{}
