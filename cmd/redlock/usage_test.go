@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // A brokenWriter fails after some bytes.
@@ -81,11 +82,15 @@ func TestVersionAndTopics(t *testing.T) {
 	call(t, exitDone, "Acquires the lock of NAME", "help", "run")
 }
 
-// The lines of all help texts have at most 100 columns.
-func TestHelpFitsTerminal(t *testing.T) {
+// Every command has help texts of at most 100 columns, and an example. H110: each flag has the default that its help
+// shows; if two commands shared a variable, the defaults could differ.
+func TestHelpOfEachCommand(t *testing.T) {
 	t.Parallel()
-	var check func(c *cobra.Command)
-	check = func(c *cobra.Command) {
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		if c.Short == "" || c.Long == "" || c.Example == "" {
+			t.Errorf("%q has no short text, no long text or no example", c.CommandPath())
+		}
 		args := append(strings.Fields(c.CommandPath())[1:], "--help")
 		if c.Name() == "man" || c.Name() == "help" {
 			args = []string{"help", c.Name()}
@@ -96,9 +101,16 @@ func TestHelpFitsTerminal(t *testing.T) {
 				t.Errorf("%s has a line of %d columns: %s", c.CommandPath(), utf8.RuneCountInString(line), line)
 			}
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.String() != f.DefValue {
+				t.Errorf("%s --%s is %s, but its help says %s", c.CommandPath(), f.Name, f.Value, f.DefValue)
+			}
+		})
 		for _, sub := range c.Commands() {
-			check(sub)
+			look(sub)
 		}
 	}
-	check(rootCommand(&app{console: console{stdout: io.Discard, stderr: io.Discard}}))
+	look(rootCommand(&app{console: console{stdout: io.Discard, stderr: io.Discard}}))
+	call(t, exitDone, "Examples:", "check", "-help")
+	call(t, exitUsage, `unknown command "chekc"`, "chekc")
 }
