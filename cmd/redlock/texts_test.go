@@ -507,9 +507,7 @@ func TestTextsThatNameCommandsAreSafe(t *testing.T) {
 	}
 	for kind, forgotten := range sceneKinds {
 		t.Run(kind, func(t *testing.T) {
-			if long.Enabled() {
-				t.Parallel()
-			}
+			t.Parallel()
 			for rest := list; len(rest) > 0; {
 				t.Run(fmt.Sprintf("from %d", len(list)-len(rest)+1), func(t *testing.T) {
 					for s := newScene(t, forgotten); len(rest) > 0; {
