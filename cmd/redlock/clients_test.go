@@ -291,7 +291,8 @@ func TestClientsOfOnePool(t *testing.T) {
 	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--raise", "--yes", path)
 }
 
-// H164: a client could have a majority of the masters that do not list their clients.
+// H164: a client could have a majority of the masters that do not list their clients, so --raise needs --force. A file
+// whose epoch is earlier than that of the deployment is refused.
 func TestRaiseNeedsListsOfEnoughMasters(t *testing.T) {
 	t.Parallel()
 	f := newChanging(t)
@@ -299,8 +300,16 @@ func TestRaiseNeedsListsOfEnoughMasters(t *testing.T) {
 	f.do(0, "ACL", "SETUSER", "default", "-client|list")
 	call(t, exitDone, "done  every client uses this file\n", "set", path)
 	f.do(1, "ACL", "SETUSER", "default", "-client|list")
-	call(t, exitDone, "next  every client uses this file; the clients cannot be listed", "set", path)
-	call(t, exitDanger, "too few old masters list their clients", "set", "--raise", "--yes", path)
+	call(t, exitDone, "next  every client uses this file; the clients cannot be listed (CLIENT LIST)", "set", path)
+	call(t, exitDanger, "too few old masters list their clients (CLIENT LIST): use --force if every client uses this file",
+		"set", "--raise", "--yes", path)
+	call(t, exitDone, "0 of 3 masters refuse", "set", path)
 	call(t, exitDone, "and those that are not known, because too few masters list their clients\n",
 		"set", "--raise", "--yes", "--force", path)
+	call(t, exitDone, "3 of 3 masters refuse", "set", "--raise", "--yes", "--force", path)
+	call(t, exitDone, "epoch 2: the old masters act without the next ones", "set", "--yes", "--abort", path)
+	for _, step := range [][]string{nil, {"--yes", "--raise"}, {"--yes", "--finish"}, {"--yes", "--abort"}} {
+		args := append(append([]string{"set"}, step...), path)
+		call(t, exitDanger, "has epoch 1, but the masters have epoch 2", args...)
+	}
 }

@@ -301,19 +301,6 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 	}
 }
 
-// H72: a command that raises the max TTL creates no key if there is no record, as with a mistyped prefix.
-func TestMistypedPrefixLeavesNoKey(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "0 of 3 masters agreed", "max-ttl", "--yes", "-set", "60s", "-prefix", "redlok")
-	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
-	for i := range f.urls {
-		if n := f.do(i, "DBSIZE"); n != int64(0) {
-			t.Errorf("master %d has %v keys, want 0", i, n)
-		}
-	}
-}
-
 func TestCheckReportsProblemsAndFixes(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
@@ -331,24 +318,17 @@ func TestCheckReportsProblemsAndFixes(t *testing.T) {
 	}
 }
 
-// H72: the exit code of check shows whether a deployment is healthy, has a danger for locks, or cannot grant locks.
-func TestExitCodeOfCheck(t *testing.T) {
+// max-ttl raises the max TTL of a deployment. H72: it creates no key if there is no record, as with a mistyped prefix.
+func TestMaxTTLIsRaised(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "failure: quorum", "check")
-	f.call(exitDone, "3 of 3 masters vote", "admit")
-	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
-	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // only a notice, since there is no memory limit
-	f.call(exitDone, "notice: eviction", "check")
-	f.do(0, "DEL", "redlock:admission")
-	f.call(exitDanger, "warning: quarantine", "check")
-	f.kill(0, 1)
-	f.call(exitNoQuorum, "1 of 3 masters vote, 2 are needed", "check")
-}
-
-func TestGuardRaisesTheGuardTime(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{})
+	f.call(exitNoQuorum, "0 of 3 masters agreed", "max-ttl", "--yes", "-set", "60s", "-prefix", "redlok")
+	f.call(exitNoQuorum, `check whether the clients use the prefix "redlok"`, "check", "-prefix", "redlok")
+	for i := range f.urls {
+		if n := f.do(i, "DBSIZE"); n != int64(0) {
+			t.Errorf("master %d has %v keys, want 0", i, n)
+		}
+	}
 	f.call(exitDone, "max TTL 30s", "admit")
 	f.call(exitDanger, "`CONFIG SET repl-backlog-ttl 7200`", "max-ttl", "--yes", "-set", "2h")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check") // nothing was written
@@ -365,7 +345,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 }
 
 // If a master was admitted in another deployment, this deployment cannot start. The error names the command that
-// fixes this.
+// fixes this. If some masters vote, clients may hold locks that another master has lost: then admit requires --force.
 func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
@@ -378,18 +358,11 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 		t.Errorf("another master has %v keys, want 0", n)
 	}
 	f.call(exitDone, "3 of 3 masters vote", "admit", "--yes")
-
-	f.do(2, "SET", "redlock:admission", "v1 of an older program")
-	f.call(exitDanger, "redlock quarantine --master", "check")
-	f.call(exitDone, "quarantine, 30s left", "quarantine", "--yes", "-master", f.servers[2].Addr())
-}
-
-// If some masters vote, clients may hold locks that another master has lost. In that case admit requires --force.
-func TestAdmitLeavesUsedDeployment(t *testing.T) {
-	t.Parallel()
-	f := newAdmitted(t, 3)
 	f.do(0, "FLUSHALL")
 	f.call(exitDanger, "2 of 3 masters vote, so clients may hold locks", "admit")
 	f.call(exitDone, "2 of 3 masters vote", "status")
 	f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes")
+	f.do(2, "SET", "redlock:admission", "v1 of an older program")
+	f.call(exitDanger, "redlock quarantine --master", "check")
+	f.call(exitDone, "quarantine, 30s left", "quarantine", "--yes", "-master", f.servers[2].Addr())
 }

@@ -35,25 +35,6 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
-// If the masters do not list their clients, --raise needs --force. If the epoch of a file is earlier than that of
-// the deployment, the file is refused.
-func TestRaiseWithoutClientList(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--rename-command", "CLIENT", ""}})
-	f.call(exitDone, "3 of 3 masters vote", "admit")
-	path := filepath.Join(t.TempDir(), "masters.json")
-	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls, Next: f.urls[:1]})
-	call(t, exitDone, "next  every client uses this file; the clients cannot be listed (CLIENT LIST)", "set", path)
-	call(t, exitDanger, "use --force if every client uses this file", "set", "--yes", "--raise", path)
-	call(t, exitDone, "0 of 3 masters refuse", "set", path)
-	call(t, exitDone, "3 of 3 masters refuse", "set", "--yes", "--raise", "--force", path)
-	call(t, exitDone, "epoch 2: the old masters act without the next ones", "set", "--yes", "--abort", path)
-	for _, step := range [][]string{nil, {"--yes", "--raise"}, {"--yes", "--finish"}, {"--yes", "--abort"}} {
-		args := append(append([]string{"set"}, step...), path)
-		call(t, exitDanger, "has epoch 1, but the masters have epoch 2", args...)
-	}
-}
-
 // age changes the records of all masters that are not in dead, as if the epoch had been raised earlier by d.
 func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	f.t.Helper()

@@ -123,6 +123,7 @@ func (f *votingDeployment) shell() *process {
 // of "stty tostop". In a background job, redlock reports why the command is stopped, and stops, too.
 func TestCommandsThatUseTheTerminal(t *testing.T) {
 	t.Parallel()
+	f := newVotingDeployment(t)
 	for _, c := range []struct {
 		name, line    string
 		types, prints []string // the test types types[i] when the terminal shows prints[i]
@@ -141,7 +142,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 			[]string{"it uses the terminal, and is in the background", "got words"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newVotingDeployment(t).shell()
+			p := (&votingDeployment{&deployment{t, f.servers, f.urls}, f.program, f.config}).shell()
 			p.types(c.line + "\n")
 			for i, text := range c.prints {
 				p.hear(text)

@@ -16,46 +16,47 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// All outputs agree: check and status as text and JSON, their exit statuses, the page, and Healthy. Each row makes one
-// fault more.
+// All outputs agree: check and status as text and JSON, their exit statuses, the page, and Healthy. H72: the exit
+// status shows whether a deployment is healthy, has a danger for locks, or cannot grant locks. Each row makes one fault
+// more.
 func TestOutputsAgree(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	set := func(i int, name, value string) { f.do(i, "CONFIG", "SET", name, value) }
 	for _, c := range []struct {
-		name    string
-		fault   func()
-		canLock bool
-		spare   int
+		name   string
+		fault  func()
+		status int
+		spare  int
 	}{
-		{"no fault", func() {}, true, 1},
-		{"a notice", func() { set(0, "maxmemory-policy", "allkeys-lru") }, true, 1},
-		{"noeviction", func() { set(0, "maxmemory-policy", "noeviction") }, true, 1},
-		{"a revoked right", func() { f.do(1, "ACL", "SETUSER", "default", "-hset") }, true, 0},
-		{"the right again", func() { f.do(1, "ACL", "SETUSER", "default", "+hset") }, true, 1},
-		{"a demand for replicas", func() { set(1, "min-replicas-to-write", "1") }, true, 0},
-		{"no demand", func() { set(1, "min-replicas-to-write", "0") }, true, 1},
-		{"a lost record", func() { f.do(2, "DEL", "redlock:admission") }, true, 0},
-		{"the record is back", func() { f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes") }, true, 1},
+		{"no fault", func() {}, exitDone, 1},
+		{"a notice", func() { set(0, "maxmemory-policy", "allkeys-lru") }, exitDone, 1},
+		{"noeviction", func() { set(0, "maxmemory-policy", "noeviction") }, exitDone, 1},
+		{"a revoked right", func() { f.do(1, "ACL", "SETUSER", "default", "-hset") }, exitDanger, 0},
+		{"the right again", func() { f.do(1, "ACL", "SETUSER", "default", "+hset") }, exitDone, 1},
+		{"a demand for replicas", func() { set(1, "min-replicas-to-write", "1") }, exitDanger, 0},
+		{"no demand", func() { set(1, "min-replicas-to-write", "0") }, exitDone, 1},
+		{"a lost record", func() { f.do(2, "DEL", "redlock:admission") }, exitDanger, 0},
+		{"the record is back", func() { f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes") }, exitDone, 1},
 		{"a replica", func() {
 			host, port, _ := strings.Cut(f.servers[0].Addr(), ":")
 			f.do(2, "REPLICAOF", host, port)
-		}, true, 0},
+		}, exitDanger, 0},
 		{"a full master beside it", func() {
 			set(1, "maxmemory-policy", "noeviction")
 			set(1, "maxmemory", "1mb")
-		}, false, 0},
-		{"room again", func() { set(1, "maxmemory", "0") }, true, 0},
+		}, exitNoQuorum, 0},
+		{"room again", func() { set(1, "maxmemory", "0") }, exitDanger, 0},
 		{"an eviction policy beside it", func() {
 			set(1, "maxmemory-policy", "allkeys-lru")
 			set(1, "maxmemory", "1gb")
-		}, false, 0},
-		{"noeviction again", func() { set(1, "maxmemory-policy", "noeviction") }, true, 0},
-		{"a dead master", func() { f.kill(2) }, true, 0},
-		{"two dead masters", func() { f.kill(1) }, false, 0},
-		{"three dead masters", func() { f.kill(0) }, false, 0},
+		}, exitNoQuorum, 0},
+		{"noeviction again", func() { set(1, "maxmemory-policy", "noeviction") }, exitDanger, 0},
+		{"a dead master", func() { f.kill(2) }, exitDanger, 0},
+		{"two dead masters", func() { f.kill(1) }, exitNoQuorum, 0},
+		{"three dead masters", func() { f.kill(0) }, exitNoQuorum, 0},
 	} {
-		if c.fault(); !agree(t, c.name, f.urls, c.canLock, c.spare) {
+		if c.fault(); !agree(t, c.name, f.urls, c.status, c.spare) {
 			return
 		}
 	}
@@ -65,21 +66,21 @@ func TestOutputsAgree(t *testing.T) {
 func TestOneMasterHasNoneToSpare(t *testing.T) {
 	t.Parallel()
 	f := newAdmitted(t, 1)
-	agree(t, "one master", f.urls, true, 0)
+	agree(t, "one master", f.urls, exitDone, 0)
 	f.call(exitDone, "notice: quorum", "check")
 }
 
-// agree waits until check says canLock and spare, and compares all outputs. It reports whether they agree.
-func agree(t *testing.T, name string, urls []string, canLock bool, spare int) bool {
+// agree waits until check ends with status and says spare, and compares all outputs. It reports whether they agree.
+func agree(t *testing.T, name string, urls []string, status, spare int) bool {
 	t.Helper()
 	var seen verdictSeen
 	var wrong []string
 	if !eventuallyTrue(func() bool {
 		seen = lookAt(t, urls)
 		wrong = seen.disagreements()
-		return len(wrong) == 0 && seen.check.CanLock == canLock && seen.check.Spare == spare
+		return len(wrong) == 0 && seen.check.Status == status && seen.check.Spare == spare
 	}) {
-		t.Errorf("%s: want can_lock %v, spare %d; disagreements %q in\n%+v", name, canLock, spare, wrong, seen)
+		t.Errorf("%s: want status %d, spare %d; disagreements %q in\n%+v", name, status, spare, wrong, seen)
 		return false
 	}
 	return true
