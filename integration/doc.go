@@ -16,10 +16,8 @@
 // and goroutines that compete for shared names, re-enter, extend, wait and hold beyond the TTL. Every call is
 // recorded with its start and end times, its outcome and its token (package history). Afterwards
 //
-//   - no two holds of a name may have been valid at the same time, according to their holders, and tokens must have
-//     increased (history.Check);
-//   - at least one order of the calls must explain all results, in a model of a lock with tokens (lockModel, checked
-//     by porcupine);
+//   - no two holds of a name may have been valid at the same time, according to their holders, tokens must have
+//     increased, and no hold may have been re-entered or extended after its end (history.Check);
 //   - each process must end by itself, and work must have continued after the fault;
 //   - no master may have the key of a lock.
 //

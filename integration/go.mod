@@ -6,7 +6,6 @@ replace github.com/redlock-go/redlock => ../
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-redsync/redsync/v4 v4.17.0 // v4.18.0 needs Go 1.26
 	github.com/gomodule/redigo v1.9.3
 	github.com/ory/dockertest/v3 v3.12.0

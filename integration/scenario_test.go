@@ -20,7 +20,6 @@ const (
 	// scenarioTTL is the TTL of the workload's locks and the max TTL of its deployment.
 	scenarioTTL = 2 * time.Second
 	processes   = 3
-	checkBound  = 2 * time.Minute
 )
 
 // A scenario applies a fault while a workload runs. With any fault, the history must be valid for a lock, each process
@@ -308,7 +307,7 @@ func (x *deployment) finish() {
 	if err := x.history.More(); err != nil {
 		x.Fatal(err)
 	}
-	if err := checkHistory(x.history.Events, checkBound); err != nil {
+	if err := history.Check(x.history.Events); err != nil {
 		x.Error(err)
 	}
 }

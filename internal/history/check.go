@@ -20,7 +20,6 @@ type Hold struct {
 	From     int64 // return of the lock call
 	Until    int64 // no other client may hold the name earlier: start of the release, end of validity or of a minimum hold
 	Left     int64 // return of the successful unlock call; Never if there was none
-	Seq      int64 // position in the order of acquisition, from 1; identifies the hold in porcupine models
 }
 
 // Holds groups the events of each hold, in the order of acquisition.
@@ -38,9 +37,6 @@ func Holds(history []Event) ([]*Hold, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *Hold) int { return cmp.Compare(a.From, b.From) })
-	for i, h := range all {
-		h.Seq = int64(i + 1)
-	}
 	ended, kept := make(map[string]int64), make(map[string]int64)
 	for _, e := range history {
 		h := byID[e.Hold]
@@ -89,11 +85,51 @@ func Violations(holds []*Hold) (overlaps, tokens []string) {
 	return overlaps, tokens
 }
 
-// Check returns an error if there are violations: two holds of a name were valid at the same time, or a token did not
-// increase.
-func Check(holds []*Hold) error {
+// uses describes the re-entries, extensions and inner unlocks that succeeded after the end of their hold (its release,
+// or the acquisition of the name by another client), with another token, or without a re-entry. The holds must be in
+// the order of acquisition.
+func uses(events []Event, holds []*Hold) (list []string) {
+	of, next := make(map[string][]Event), make(map[string]int64) // by hold; by name: the start of the next hold
+	for _, e := range events {
+		if e.OK() && (e.Op == Reenter || e.Op == Extend || e.Op == Inner) {
+			of[e.Hold] = append(of[e.Hold], e)
+		}
+	}
+	for _, h := range slices.Backward(holds) {
+		end := max(h.Left, h.Until)
+		if from, ok := next[h.Name]; ok {
+			end = min(end, from)
+		}
+		next[h.Name] = h.From
+		for _, e := range of[h.ID] {
+			entered := 0
+			for _, o := range of[h.ID] {
+				switch {
+				case o.Op == Reenter && o.Call < e.Ret:
+					entered++
+				case o.Op == Inner && o.Ret <= e.Ret:
+					entered--
+				}
+			}
+			wrong := e.Token != h.Token && (e.Op == Reenter || e.Token != 0) // an extension may be recorded without a token
+			if e.Call > end || e.Op == Inner && entered < 0 || e.Op != Inner && wrong {
+				list = append(list, fmt.Sprintf("%s: %s of %s with token %d, in re-entry %d, began %v before the end of the hold",
+					h.Name, e.Op, h.ID, e.Token, entered, time.Duration(end-e.Call)))
+			}
+		}
+	}
+	return list
+}
+
+// Check returns an error if the history shows a violation: two holds of a name were valid at the same time, a token did
+// not increase, or a hold was used after its end.
+func Check(events []Event) error {
+	holds, err := Holds(events)
+	if err != nil {
+		return err
+	}
 	overlaps, tokens := Violations(holds)
-	if list := append(overlaps, tokens...); len(list) > 0 {
+	if list := slices.Concat(overlaps, tokens, uses(events, holds)); len(list) > 0 {
 		return fmt.Errorf("%d violations: %s", len(list), strings.Join(list[:min(len(list), 10)], "; "))
 	}
 	return nil
