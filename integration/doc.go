@@ -19,7 +19,7 @@
 //   - no two holds of a name may have been valid at the same time, according to their holders, tokens must have
 //     increased, and no hold may have been re-entered or extended after its end (history.Check);
 //   - each process must end by itself, and work must have continued after the fault;
-//   - no master may have the key of a lock.
+//   - no master may have a lease.
 //
 // If a majority of the masters was healthy throughout, no held lock may have been lost. A lost lock is only logged if
 // the machine was so busy that processes did not run for a quarter of the TTL.

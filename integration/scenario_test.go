@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 )
@@ -312,17 +314,26 @@ func (x *deployment) finish() {
 	}
 }
 
-// noLocks waits until no master has the key of a lock, because all locks were released or have expired.
+// noLocks waits until no master has a lease, because all locks were released or have expired. Keys with fences remain.
 func (x *deployment) noLocks() {
 	x.Helper()
+	words := func(m Master, name string, args ...any) []string {
+		list, err := redis.Strings(command(x, m, name, args...), nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		return list
+	}
 	for _, m := range x.list {
 		x.eventually(hang, func() string {
-			keys, err := redis.Strings(command(x, m, "KEYS", "redlock:{*}"), nil)
-			if err != nil {
-				x.Fatal(err)
-			}
-			if len(keys) > 0 {
-				return fmt.Sprintf("%s still has %.300q", m.Name(), keys)
+			for _, key := range words(m, "KEYS", "redlock:{*}") {
+				left := time.Duration(command(x, m, "PTTL", key).(int64)) * time.Millisecond
+				leases := slices.DeleteFunc(words(m, "HKEYS", key), func(field string) bool {
+					return slices.Contains([]string{scripts.FieldFence, scripts.FieldQueue, scripts.FieldKept}, field)
+				})
+				if left > scripts.FenceKept && len(leases) > 0 {
+					return fmt.Sprintf("%s still has %q in %s", m.Name(), leases, key)
+				}
 			}
 			return ""
 		})
