@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -21,24 +19,14 @@ const firstLockBound = 10 * time.Second
 // in quarantine, as in production.
 func TestFirstLockOnFreshServers(t *testing.T) {
 	five := masters(t, 5)
-	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
-	defer cancel()
+	ctx := bounded(t)
 	began := time.Now()
 	for range 2 { // the second call must do nothing
 		if err := redlocktest.Admit(ctx, urls(five)...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, err := pool.Open(urls(five))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	locker, err := redlock.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locker.Close()
+	locker := open(t, five)
 	lock, err := locker.Lock(ctx, "first")
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func TestNightmare(t *testing.T) {
 			n.round()
 		}
 		x.note("waiting until all masters vote")
-		n.order()
+		n.voting()
 	}}.run(t)
 	t.Logf("the log of faults has %d lines; the faults are: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
 }
@@ -221,9 +221,6 @@ func (n *nightmare) begin(kinds []bane) func() {
 	n.counts[b.name]++
 	return b.do(n, some)
 }
-
-// order waits until all masters vote again.
-func (n *nightmare) order() { n.voting() }
 
 func (n *nightmare) kinds() []string {
 	var list []string

@@ -136,19 +136,13 @@ func (x *deployment) open() *redlock.Locker {
 	return l
 }
 
-func (x *deployment) bounded() context.Context {
-	ctx, cancel := context.WithTimeout(x.Context(), hang)
-	x.Cleanup(cancel)
-	return ctx
-}
-
 // admit admits all reachable masters without waiting for their quarantines. It must be called while there are no
 // locks. It tries again if a master is late because the machine is busy.
 func (x *deployment) admit() {
 	x.Helper()
 	var err error
 	for range 5 {
-		if err = admin.Of(x.locker).Admit(x.bounded()); err == nil {
+		if err = admin.Of(x.locker).Admit(bounded(x.T)); err == nil {
 			return
 		}
 		x.wait(200 * time.Millisecond)
