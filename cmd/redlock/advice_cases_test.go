@@ -385,11 +385,14 @@ func rightsAdvice() []adviceCase {
 		{name: "renamed", about: "rights", what: "evalsha (renamed",
 			spoil: func(e *adviceEnv) { e.replace("--rename-command", "EVALSHA", "") },
 			apply: func(e *adviceEnv, _ *printed) { e.replace() }},
-		{name: "a TTL of the record", about: "record", what: "has a TTL", spoil: func(e *adviceEnv) {
+		{name: "a TTL of the record", about: "record", what: "has a TTL", spoil: func(e *adviceEnv) { // H172
 			e.admin("PEXPIRE", "redlock:admission", "3600000")
 		}},
-		{name: "flushed", about: "data", what: "FLUSHDB", new: true, spoil: func(e *adviceEnv) { e.admin("FLUSHDB") }},
-		{name: "two databases", about: "databases", what: "[3]", spoil: func(e *adviceEnv) {
+		{name: "flushed", about: "data", what: "FLUSHDB, SWAPDB", new: true, spoil: func(e *adviceEnv) { // H161
+			e.admin("SWAPDB", 1, 2)
+			e.admin("FLUSHDB")
+		}},
+		{name: "two databases", about: "databases", what: "[3]", spoil: func(e *adviceEnv) { // H116
 			c, err := redis.Dial("unix", e.master.Unix(), redis.DialDatabase(3))
 			if err != nil {
 				e.t.Fatal(err)

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -145,51 +143,6 @@ func TestCheckIsBoundedInTime(t *testing.T) {
 		_ = p.Close()
 		synctest.Wait()
 	})
-}
-
-// H116: Check reports an admission record of the same prefix in another database of the server.
-func TestCheckNamesOtherDatabases(t *testing.T) {
-	s := startServer(t)
-	c, err := redis.Dial("unix", s.Unix(), redis.DialDatabase(3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := c.Do("SET", testPrefix.Admission(), "1"); err != nil {
-		t.Fatal(err)
-	}
-	said := finding(t, open(t, []string{s.URL()}, patient()...), "databases")
-	if len(said) != 1 || said[0].Severity != warning || !strings.Contains(said[0].What, "[3]") {
-		t.Errorf("the findings are %v", said)
-	}
-}
-
-// H161, H172: Check reports a TTL on the admission record, and commands that may bring back an old record.
-func TestCheckWatchesRecord(t *testing.T) {
-	s := startServer(t)
-	p := open(t, []string{s.URL()}, patient()...)
-	s.do("SET", testPrefix.Admission(), "1")
-	if said := append(finding(t, p, "record"), finding(t, p, "data")...); len(said) > 0 {
-		t.Errorf("the findings are %v", said)
-	}
-	s.do("SWAPDB", "1", "2")
-	s.do("FLUSHDB")
-	s.do("SET", testPrefix.Admission(), "1", "EX", "1000")
-	said := append(finding(t, p, "record"), finding(t, p, "data")...)
-	if len(said) != 2 || !strings.Contains(said[0].Fix, "PERSIST") || !strings.Contains(said[1].What, "FLUSHDB, SWAPDB") {
-		t.Errorf("the findings are %v", said)
-	}
-}
-
-// H113: advice about rights grants the missing rights. It does not revoke any right, because the user may be shared
-// with an application.
-func TestCheckGrantsMissingRightsOnly(t *testing.T) {
-	s := startServer(t)
-	s.do("ACL", "SETUSER", "app", "on", "nopass", "~*", "&*", "+@all", "-hset")
-	said := finding(t, open(t, []string{"redis://app:any@" + s.Addr()}, patient()...), "rights")
-	if len(said) != 1 || !strings.Contains(said[0].Fix, "`ACL SETUSER app +hset`") {
-		t.Errorf("the findings are %v", said)
-	}
 }
 
 // H171: Check reports a server that refuses to load scripts, and what to do if the reason is known.
