@@ -25,15 +25,8 @@ func needsLong(t *testing.T) {
 	}
 }
 
-func TestLockBehindSentinel(t *testing.T) {
-	t.Parallel()
-	s := newService(t, loopback, loopback, stops...)
-	a := run(t, "a", loopback, true, s.url(""))
-	holdsAfter(t, time.Now(), a)
-}
-
 // H131, H133: a master without the required settings does not vote, and both the pool and Check report the reason and
-// the fix. When the missing setting is set, the master votes.
+// the fix. When the missing setting is set, the master votes, and a client acquires locks.
 func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
@@ -77,6 +70,9 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 		return e.Err == nil && e.Info.Late == 12*time.Second
 	})
 	finds("failover", redlockinfo.Notice, "after 5s of silence")
+	a := run(t, "a", loopback, true, s.url(""))
+	holdsAfter(t, time.Now(), a)
+	a.stop()
 	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "1")
 	until("the changed setting was not noticed", refused)
 	s.sentinels[2].kill()
