@@ -177,12 +177,14 @@ func (f *deployment) series() map[string]float64 {
 }
 
 // The span of a call is a child of the span of the caller. The spans of the calls of a Do are children of the span of
-// the Do.
+// the Do, which has the token of its lock, to find the writes that carry it.
 func TestSpansHaveParents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		ctx, request := f.tracer.Start(t.Context(), "request")
-		err := f.Do(ctx, "orders", func(ctx context.Context, _ *redlock.Lock) error {
+		var token int64
+		err := f.Do(ctx, "orders", func(ctx context.Context, lock *redlock.Lock) error {
+			token = lock.Token()
 			ctx, span := f.tracer.Start(ctx, "update")
 			defer span.End()
 			k, err := f.Lock(ctx, "customers")
@@ -205,6 +207,11 @@ func TestSpansHaveParents(t *testing.T) {
 		for _, s := range f.spans.GetSpans() {
 			if s.Status.Code != codes.Unset {
 				t.Errorf("the span %s has the unexpected status %+v", s.Name, s.Status)
+			}
+			if at := attribute.NewSet(s.Attributes...); s.Name == "redlock do" {
+				if v, _ := at.Value("redlock.token"); v.AsInt64() != token {
+					t.Errorf("the span of the Do has the attributes %v, want the token %d", s.Attributes, token)
+				}
 			}
 		}
 	})
@@ -293,23 +300,6 @@ func TestMetricsOfLocks(t *testing.T) {
 			"redlock.waiting {call} {redlock.reason=held}": 0, "redlock.waiting {call} {redlock.reason=no_quorum}": 0,
 			"redlock.held {lock} {}": 0, "redlock.hold.duration s {}": 2, "redlock.lost {lock} {error.type=lost}": 1,
 		})
-	})
-}
-
-// The span of a Do has the token of its lock, to find the writes that carry it.
-func TestDoSpanHasToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := observed(t)
-		var token int64
-		if err := f.Do(t.Context(), "a", func(_ context.Context, lock *redlock.Lock) error {
-			token = lock.Token()
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if s, at := f.last(); s.Name != "redlock do" || at["redlock.token"] != strconv.FormatInt(token, 10) {
-			t.Errorf("the span is %s with the attributes %v, want the token %d", s.Name, at, token)
-		}
 	})
 }
 

@@ -111,7 +111,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// Each operation on a lock is counted exactly once.
+// Each operation on a lock is counted exactly once. The names and units follow the conventions of Prometheus.
 func TestCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -139,6 +139,10 @@ func TestCounters(t *testing.T) {
 			"redlock_held{}": 0, "redlock_hold_seconds{}": 2, "redlock_lost_total{reason=lost}": 1,
 			"redlock_lost_total{reason=max_hold}": 0,
 		})
+		problems, err := testutil.GatherAndLint(f.registry)
+		if err != nil || len(problems) > 0 {
+			t.Errorf("the linter found the problems %+v, %v", problems, err)
+		}
 	})
 }
 
@@ -263,21 +267,6 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 			if strings.Contains(id, "name=") {
 				t.Errorf("the series %s has a name label without WithNames", id)
 			}
-		}
-	})
-}
-
-// The names and units follow the conventions of Prometheus.
-func TestMetricNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := observed(t)
-		f.metrics.Watch(f.Locker)
-		if err := f.lock("a").Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		problems, err := testutil.GatherAndLint(f.registry)
-		if err != nil || len(problems) > 0 {
-			t.Errorf("the linter found the problems %+v, %v", problems, err)
 		}
 	})
 }
