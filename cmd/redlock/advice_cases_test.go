@@ -63,11 +63,7 @@ func plainURL(e *adviceEnv, _ *printed) { e.urls[1] = e.named(e.master.URL()) }
 // runForever runs a script on master 1 until the script is killed.
 func runForever(e *adviceEnv) {
 	e.admin("CONFIG", "SET", "lua-time-limit", "1")
-	c, err := redis.Dial("unix", e.master.Unix())
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.t.Cleanup(func() { _ = c.Close() })
+	c := redistest.Dial(e.t, e.master)
 	if err := c.Send("EVAL", "while true do end", "0"); err != nil {
 		e.t.Fatal(err)
 	}
@@ -116,11 +112,7 @@ func connectionAdvice() []adviceCase {
 		{name: "too many clients", about: "connection", what: "max number of clients",
 			spoil: func(e *adviceEnv) {
 				for range 10 {
-					c, err := redis.Dial("unix", e.master.Unix())
-					if err != nil {
-						e.t.Fatal(err)
-					}
-					busy = append(busy, c)
+					busy = append(busy, redistest.Dial(e.t, e.master))
 				}
 				if _, err := busy[0].Do("CONFIG", "SET", "maxclients", 10); err != nil {
 					e.t.Fatal(err)
@@ -216,7 +208,7 @@ func loginAdvice() []adviceCase {
 		}},
 		{name: "no file of the password", about: "rights", what: "no such file", spoil: func(e *adviceEnv) {
 			for i := range e.servers {
-				adminOf(e.t, e.servers[i], "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all")
+				redistest.Do(e.t, e.servers[i], "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all")
 			}
 			file := filepath.Join(e.master.Dir(), "locks.json")
 			text := fmt.Sprintf(`{"masters": ["%s"], "user": "lock", "passwordFile": "password"}`,
@@ -250,7 +242,7 @@ func serverAdvice() []adviceCase {
 		{name: "a replica is named", new: true, about: "role", what: "it is a replica", spoil: func(e *adviceEnv) {
 			s := redistest.Test(e.t, 1, redisproc.Config{})[0]
 			host, port, _ := strings.Cut(e.master.Addr(), ":")
-			adminOf(e.t, s, "REPLICAOF", host, port)
+			redistest.Do(e.t, s, "REPLICAOF", host, port)
 			e.urls[1] = s.URL()
 		}, apply: func(e *adviceEnv, f *printed) {
 			_, at, _ := strings.Cut(f.what, "a replica of ")
@@ -312,9 +304,9 @@ func cluster(e *adviceEnv) *redisproc.Server {
 	for slot := range 16384 {
 		words = append(words, slot)
 	}
-	adminOf(e.t, s, words...)
+	redistest.Do(e.t, s, words...)
 	if !eventuallyTrue(func() bool {
-		return strings.Contains(string(adminOf(e.t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
+		return strings.Contains(string(redistest.Do(e.t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
 	}) {
 		e.t.Fatal("the cluster is not ready")
 	}
@@ -350,13 +342,13 @@ func writeAdvice() []adviceCase {
 		{name: "a message", about: "connection", what: "CLUSTERDOWN", stays: true, apply: func(*adviceEnv, *printed) {},
 			spoil: func(e *adviceEnv) {
 				s := cluster(e)
-				adminOf(e.t, s, "CLUSTER", "DELSLOTS", 1)
+				redistest.Do(e.t, s, "CLUSTER", "DELSLOTS", 1)
 				e.urls[1] = "redis+cluster://" + s.Addr() + "?buckets=2"
 			}},
 		{name: "a replica", about: "replicas", what: "it has 1 replica", spoil: func(e *adviceEnv) {
 			host, port, _ := strings.Cut(e.master.Addr(), ":")
 			s := redistest.Test(e.t, 1, redisproc.Config{})[0]
-			adminOf(e.t, s, "REPLICAOF", host, port)
+			redistest.Do(e.t, s, "REPLICAOF", host, port)
 		}},
 	}
 }
@@ -513,7 +505,7 @@ func recordAdvice() []adviceCase {
 		}, spoil: func(e *adviceEnv) { e.flags = []string{"--prefix", "redlokc"} }},
 		{name: "no quorum", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
 			for _, s := range e.servers[:2] {
-				adminOf(e.t, s, "CONFIG", "SET", "maxmemory", 1)
+				redistest.Do(e.t, s, "CONFIG", "SET", "maxmemory", 1)
 			}
 		}, apply: func(e *adviceEnv, _ *printed) {
 			list, text := e.check()
@@ -525,8 +517,8 @@ func recordAdvice() []adviceCase {
 		}},
 		{name: "no quorum for a setting", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
 			for _, s := range e.servers[:2] {
-				adminOf(e.t, s, "CONFIG", "SET", "maxmemory", "100mb")
-				adminOf(e.t, s, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+				redistest.Do(e.t, s, "CONFIG", "SET", "maxmemory", "100mb")
+				redistest.Do(e.t, s, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 			}
 		}, apply: func(e *adviceEnv, f *printed) {
 			list, text := e.check()

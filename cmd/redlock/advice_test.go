@@ -150,7 +150,7 @@ func (e *adviceEnv) on(addrs []string, words ...string) {
 // admin sends a command to master 1.
 func (e *adviceEnv) admin(words ...any) any {
 	e.t.Helper()
-	return adminOf(e.t, e.master, words...)
+	return redistest.Do(e.t, e.master, words...)
 }
 
 // replace starts another server at the address of master 1.

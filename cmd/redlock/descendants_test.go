@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // wrappers contains programs that run their arguments as a command, most of them in a separate process group or
@@ -151,7 +153,7 @@ func TestNoDescendantOutlivesRun(t *testing.T) {
 		for end, run := range map[string]func(p *process, name string){
 			"loss": func(p *process, name string) {
 				for i := range f.urls {
-					adminOf(p.t, f.servers[i], "DEL", "redlock:{"+name+"}")
+					redistest.Do(p.t, f.servers[i], "DEL", "redlock:{"+name+"}")
 				}
 				p.ends(exitRunLost, "ended")
 			},

@@ -108,12 +108,7 @@ func command(args ...string) (code int, said string) {
 // do sends a command to server i, and returns the reply.
 func (f *deployment) do(i int, command string, args ...any) any {
 	f.t.Helper()
-	c, err := redis.DialURL(f.urls[i])
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer c.Close()
-	return must(f.t, c, append([]any{command}, args...)...)
+	return redistest.Do(f.t, f.servers[i], append([]any{command}, args...)...)
 }
 
 // all sends a command to every server.
@@ -152,30 +147,10 @@ func (f *deployment) leases(i int, name string) (n int) {
 	return n
 }
 
-func must(t testing.TB, c redis.Conn, words ...any) any {
-	t.Helper()
-	reply, err := c.Do(fmt.Sprint(words[0]), words[1:]...)
-	if err != nil {
-		t.Fatalf("the command %q failed: %v", words, err)
-	}
-	return reply
-}
-
-// adminOf sends a command to a server over its Unix socket, and returns the reply.
-func adminOf(t testing.TB, s *redisproc.Server, words ...any) any {
-	t.Helper()
-	c, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return must(t, c, words...)
-}
-
 // edit changes the admission record of master i.
 func (f *deployment) edit(i int, change func(r *scripts.Record)) {
 	f.t.Helper()
-	text, err := redis.String(adminOf(f.t, f.servers[i], "GET", "redlock:admission"), nil)
+	text, err := redis.String(redistest.Do(f.t, f.servers[i], "GET", "redlock:admission"), nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -184,7 +159,7 @@ func (f *deployment) edit(i int, change func(r *scripts.Record)) {
 		f.t.Fatal(err)
 	}
 	change(&r)
-	adminOf(f.t, f.servers[i], "SET", "redlock:admission", r.String())
+	redistest.Do(f.t, f.servers[i], "SET", "redlock:admission", r.String())
 }
 
 // locker returns a Locker of the deployment with the label web-1.

@@ -39,7 +39,7 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	c := map[string]any{"password": "secret", "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "prefix": "other"}
 	for i := range 3 {
 		s, addr := redistest.SecureIn(t, dir, "yes")
-		f.urls, urls = append(f.urls, s.URL()), append(urls, "rediss://"+addr)
+		f.servers, urls = append(f.servers, s), append(urls, "rediss://"+addr)
 		f.do(i, "CONFIG", "SET", "requirepass", "secret")
 	}
 	c["masters"] = urls

@@ -90,14 +90,14 @@ var caused = map[string]func(e *adviceEnv, c *caller){
 		asUser("-info")(e)
 		c.run("status")
 		for _, s := range e.servers[:2] {
-			adminOf(e.t, s, "ACL", "SETUSER", "default", "-hset")
+			redistest.Do(e.t, s, "ACL", "SETUSER", "default", "-hset")
 		}
 		c.try("x")
 	},
 	"READONLY": func(e *adviceEnv, c *caller) {
 		host, port, _ := strings.Cut(e.servers[2].Addr(), ":")
 		for _, s := range e.servers[:2] {
-			adminOf(e.t, s, "REPLICAOF", host, port)
+			redistest.Do(e.t, s, "REPLICAOF", host, port)
 		}
 		c.try("x") // before a heartbeat notices it
 		c.run("status")

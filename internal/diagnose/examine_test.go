@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -30,15 +31,15 @@ func TestCheckLeavesNothing(t *testing.T) {
 		}
 	})()
 	<-up
-	before := strings.Count(fmt.Sprintf("%s", s.do("CLIENT", "LIST")), "\n")
+	before := strings.Count(fmt.Sprintf("%s", redistest.Do(t, s, "CLIENT", "LIST")), "\n")
 	if findings, err := Masters(t.Context(), p, options()); err != nil || len(findings) != 0 {
 		t.Errorf("Check returned %v, %v", findings, err)
 	}
-	if n := s.do("DBSIZE"); n != int64(0) {
+	if n := redistest.Do(t, s, "DBSIZE"); n != int64(0) {
 		t.Errorf("%v keys are left", n)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if strings.Count(fmt.Sprintf("%s", s.do("CLIENT", "LIST")), "\n") == before {
+		if strings.Count(fmt.Sprintf("%s", redistest.Do(t, s, "CLIENT", "LIST")), "\n") == before {
 			break
 		} else if time.Now().After(end) {
 			t.Fatal("a connection is left")

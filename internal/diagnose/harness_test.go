@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -66,14 +64,8 @@ func finding(t testing.TB, p *transport.Transport, topic string) (said []redlock
 	return said
 }
 
-// A server is one server process of a test.
-type server struct {
-	*redisproc.Server
-	t testing.TB
-}
-
 // startServer runs a server that allows DEBUG commands, and stops it at the end of the test. It needs -long.
-func startServer(t testing.TB, args ...string) *server {
+func startServer(t testing.TB, args ...string) *redisproc.Server {
 	t.Helper()
 	if !long.Enabled() {
 		t.Skip("needs -long: it starts servers")
@@ -82,24 +74,9 @@ func startServer(t testing.TB, args ...string) *server {
 }
 
 // newServer runs a server on a free port of 127.0.0.1, and stops it at the end of the test.
-func newServer(t testing.TB, args ...string) *server {
+func newServer(t testing.TB, args ...string) *redisproc.Server {
 	t.Helper()
-	return &server{redistest.Test(t, 1, redisproc.Config{Args: args})[0], t}
-}
-
-// do sends one command on a separate connection and returns the reply.
-func (s *server) do(args ...any) any {
-	s.t.Helper()
-	c, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer c.Close()
-	v, err := c.Do(fmt.Sprint(args[0]), args[1:]...)
-	if err != nil {
-		s.t.Fatalf("the command %v failed: %v", args, err)
-	}
-	return v
+	return redistest.Test(t, 1, redisproc.Config{Args: args})[0]
 }
 
 // A fake is a server in this process. It answers INFO, and any other command with OK.

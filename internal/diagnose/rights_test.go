@@ -38,7 +38,7 @@ func TestMissingRightsAreOneCommand(t *testing.T) {
 	} {
 		t.Run(c.rules, func(t *testing.T) {
 			s := newServer(t, "--appendonly", "yes", "--appendfsync", "always")
-			s.do(append([]any{"ACL", "SETUSER", "lock", "on", ">pw"}, rules(c.rules)...)...)
+			redistest.Do(t, s, append([]any{"ACL", "SETUSER", "lock", "on", ">pw"}, rules(c.rules)...)...)
 			p := open(t, []string{"redis://lock:pw@" + s.Addr() + c.path}, patient()...)
 			opts := options()
 			if c.durable {
@@ -64,7 +64,7 @@ func TestMissingRightsAreOneCommand(t *testing.T) {
 			if strings.Contains(list[0], " -") || strings.Contains(list[0], "reset") {
 				t.Errorf("the advice %q revokes rights", list[0])
 			}
-			s.do(append([]any{"ACL", "SETUSER"}, rules(list[0])...)...)
+			redistest.Do(t, s, append([]any{"ACL", "SETUSER"}, rules(list[0])...)...)
 			if list, found := steps(); len(list) > 0 || len(found) > 0 {
 				t.Errorf("after the advice, Check finds %v", found)
 			}

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
@@ -44,4 +45,19 @@ func Dial(t testing.TB, s *redisproc.Server) redis.Conn {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// Do sends a command to a server, on a connection of its own by the Unix socket, and returns the reply.
+func Do(t testing.TB, s *redisproc.Server, words ...any) any {
+	t.Helper()
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	reply, err := c.Do(fmt.Sprint(words[0]), words[1:]...)
+	if err != nil {
+		t.Fatalf("the command %q failed: %v", words, err)
+	}
+	return reply
 }
