@@ -44,35 +44,21 @@ type deployment struct {
 // observed returns a deployment. It must be called in a bubble of package synctest.
 func observed(t *testing.T, opts ...redlockotel.Option) *deployment {
 	t.Helper()
-	f := &deployment{
-		T: t, masters: redlocktest.New(3), spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader(),
-	}
-	t.Cleanup(f.masters.Close)
+	f := &deployment{T: t, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(f.spans))
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
 	t.Cleanup(func() {
 		_ = errors.Join(tracers.Shutdown(context.Background()), meters.Shutdown(context.Background()))
 	})
 	f.tracer = tracers.Tracer("the program")
-	p, err := f.masters.Pool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
+	var err error
 	f.watch, err = redlockotel.New(append(opts,
 		redlockotel.WithTracerProvider(tracers), redlockotel.WithMeterProvider(meters))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Locker, err = redlock.New(p, redlock.WithTrace(f.watch.Trace()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Locker.Close() })
+	f.Locker, f.masters = redlocktest.NewLocker(t, 3, redlock.WithTrace(f.watch.Trace()))
 	if f.stop, err = f.watch.Watch(f.Locker); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()

@@ -2,6 +2,7 @@ package redlockprom_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,9 +13,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockprom"
 )
 
@@ -24,31 +25,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type deployment struct {
 	*testing.T
 	*redlock.Locker
-	masters  *memory.Masters
+	masters  *redlocktest.Masters
 	registry *prometheus.Registry
 	metrics  *redlockprom.Collector
 }
 
 func observed(t *testing.T, opts ...redlockprom.Option) *deployment {
 	t.Helper()
-	f := &deployment{T: t, masters: memory.New(3), registry: prometheus.NewPedanticRegistry()}
-	t.Cleanup(f.masters.Close)
-	p, err := f.masters.Pool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	f.metrics = redlockprom.New(opts...)
-	f.Locker, err = redlock.New(p, redlock.WithTrace(f.metrics.Trace()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Locker.Close() })
+	f := &deployment{T: t, registry: prometheus.NewPedanticRegistry(), metrics: redlockprom.New(opts...)}
+	f.Locker, f.masters = redlocktest.NewLocker(t, 3, redlock.WithTrace(f.metrics.Trace()))
 	f.metrics.Watch(f.Locker)
 	if err := f.registry.Register(f.metrics); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -128,9 +115,7 @@ func TestCounters(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.has(map[string]float64{"redlock_held{}": 1, "redlock_hold_seconds{}": 1})
-		for i := range 3 {
-			f.masters.Master(i).Evict("b")
-		}
+		f.masters.Lose("b")
 		after(4 * time.Second) // the next extension detects the loss
 		if b.Err() == nil {
 			t.Fatal("the lock is still held after it was lost")
@@ -187,7 +172,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 		f := observed(t)
 		f.metrics.Watch(nil)
 		k := f.lock("a")
-		addr := func(i int) string { return f.masters.Master(i).Addr() }
+		addr := func(i int) string { return fmt.Sprintf("master-%d:6379", i+1) }
 		if _, there := f.series()["redlock_quorum{}"]; there {
 			t.Error("the masters are reported although no Locker is watched")
 		}
