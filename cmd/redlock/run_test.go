@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -72,37 +71,6 @@ func TestRunWaitsForAnother(t *testing.T) {
 	token := regexp.MustCompile(`(\d+) have it`)
 	if a, b := token.FindString(first.said()), token.FindString(second.said()); len(a) != len(b) || a >= b {
 		t.Errorf("the first token is %q, and the second is %q, want a larger one", a, b)
-	}
-}
-
-// H103: if several runs with --try start at the same time, as with cron on several hosts, exactly one runs its
-// command.
-func TestRunTryAtOneInstant(t *testing.T) {
-	t.Parallel()
-	f := newVotingDeployment(t)
-	rounds := 10
-	if !long.Enabled() {
-		rounds = 2
-	}
-	for round := range rounds {
-		name := fmt.Sprint("job-", round)
-		var runs []*process
-		for range 5 {
-			runs = append(runs, f.start("run", "--try", "--min-hold", "20s", name, "--", "echo", "it runs"))
-		}
-		ran := 0
-		for _, p := range runs {
-			_ = p.cmd.Wait()
-			switch status := p.cmd.ProcessState.ExitCode(); {
-			case status == 0 && strings.Contains(p.said(), "it runs"):
-				ran++
-			case status != exitRunHeld || !strings.Contains(p.said(), "held by"):
-				t.Errorf("in round %d a run ended with status %d, want 0 or 75; it printed\n%s", round, status, p.said())
-			}
-		}
-		if ran != 1 {
-			t.Errorf("in round %d, %d commands ran, want 1", round, ran)
-		}
 	}
 }
 
