@@ -137,17 +137,19 @@ func (x *deployment) open() *redlock.Locker {
 }
 
 // admit admits all reachable masters without waiting for their quarantines. It must be called while there are no
-// locks. It tries again if a master is late because the machine is busy.
+// locks. It tries again if a master is late because the machine is busy, and gives up soon, because a scenario may be
+// about a master that cannot be reached.
 func (x *deployment) admit() {
 	x.Helper()
 	var err error
-	for range 5 {
-		if err = admin.Of(x.locker).Admit(bounded(x.T)); err == nil {
+	for range 3 {
+		ctx, cancel := context.WithTimeout(x.Context(), firstLockBound)
+		err = admin.Of(x.locker).Admit(ctx)
+		if cancel(); err == nil {
 			return
 		}
-		x.wait(200 * time.Millisecond)
 	}
-	x.Logf("Admit failed: %v", err) // a scenario may be about an inaccessible master
+	x.Logf("Admit failed: %v", err)
 }
 
 // spawn starts a process of the workload.
