@@ -221,7 +221,11 @@ func TestRunNamesSurvivors(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	for name, from := range map[string]string{"redlock": f.program, "masters.json": f.config, "root": setpriv} {
+	// A file that was just written cannot be executed while a process that was forked meanwhile has it open.
+	if err := os.Link(f.program, filepath.Join(dir, "redlock")); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]string{"masters.json": f.config, "root": setpriv} {
 		text, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o755)
@@ -243,13 +247,13 @@ func TestRunNamesSurvivors(t *testing.T) {
 		until grep -q sleep "/proc/$!/comm"; do :; done`, filepath.Join(dir, "root"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	cmd.WaitDelay = time.Second // the survivor keeps the output open
-	out, _ := cmd.CombinedOutput()
+	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() == 9 {
 		t.Skip("the directory for temporary files ignores setuid")
 	}
 	found := pidLine.FindSubmatch(out)
 	if found == nil {
-		t.Fatalf("the output is %q, want a process ID", out)
+		t.Fatalf("the output is %q, %v, want a process ID", out, err)
 	}
 	pid, _ := strconv.Atoi(string(found[1]))
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
