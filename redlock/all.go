@@ -33,7 +33,7 @@ func (l *Locker) beginAll(ctx context.Context, names []string, wait bool) error 
 	if len(names) == 0 {
 		return client.Invalid("no names: LockAll needs at least one")
 	}
-	return begin(ctx, client.Of(l).Of(names[0]), opOf(scripts.Plain, wait), names[0])
+	return begin(ctx, client.SetOf(l).Of(names[0]), opOf(scripts.Plain, wait), names[0])
 }
 
 // lockAll implements LockAll and TryLockAll.
@@ -41,13 +41,13 @@ func (l *Locker) lockAll(ctx context.Context, names []string, opts []LockOption,
 	if err := l.beginAll(ctx, names, wait); err != nil {
 		return nil, err
 	}
-	defer client.Of(l).Of(names[0]).End()
+	defer client.SetOf(l).Of(names[0]).End()
 	return l.takeAll(ctx, names, opts, wait)
 }
 
 // takeAll acquires the locks of all names, for a call that has begun.
 func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
-	set := client.Of(l)
+	set := client.SetOf(l)
 	s, err := client.Apply(set.Of(names[0]), opts) // the defaults of all shards are equal
 	if err != nil {
 		return nil, err

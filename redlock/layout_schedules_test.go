@@ -243,7 +243,7 @@ func (r *reshard) run(seed uint64) {
 		for {
 			before := r.shards(r.old...)
 			within, cancel := context.WithTimeout(ctx, 20*time.Second)
-			err := clients.Of(y).Replaces(within, clients.Of(before))
+			err := clients.SetOf(y).Replaces(within, clients.SetOf(before))
 			cancel()
 			_ = before.Close()
 			r.note("the operator replaces the records: %v", err)

@@ -125,7 +125,7 @@ func TestLateLookAfterFewerShards(t *testing.T) {
 		name := moved(3, 3, 2)
 		w.unlock(w.take(x, name))
 		y := w.shards(0, 1)
-		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1, 2))))
+		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1, 2))))
 		w.must(admin.Of(y).Admit(w.Context()))
 		w.take(y, name)
 		w.every(restart, 2)
@@ -140,7 +140,7 @@ func TestAmnesiaAfterMoreShards(t *testing.T) {
 		x, name := w.admitted(0, 1), moved(2, 1, 3)
 		w.unlock(w.take(x, name))
 		y := w.shards(0, 1, 2)
-		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
+		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
 		w.must(admin.Of(y).Admit(w.Context()))
 		w.take(y, name)
 		w.every(restart, 0)
@@ -158,7 +158,7 @@ func TestLockHeldWhileShardsChange(t *testing.T) {
 		x, name := w.admitted(0, 1, 2), moved(3, 3, 2)
 		held := w.take(x, name)
 		y := w.shards(0, 1)
-		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1, 2))))
+		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1, 2))))
 		k := w.take(y, name)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
@@ -185,12 +185,12 @@ func TestLockHeldWhileMoreShardsBegin(t *testing.T) {
 			}
 		}
 		held := w.take(x, name)
-		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
+		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
 		k := w.take(y, name)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
 		}
-		w.must(clients.Of(y).Replaces(w.Context(), clients.Of(w.shards(0, 1)))) // nothing is left to be done
+		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1)))) // nothing is left to be done
 		w.noError(k.Err())
 		w.unlock(k)
 	})
@@ -204,7 +204,7 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 		fails := func(what string, old *redlock.Locker) {
 			w.Helper()
 			ctx := w.within(time.Minute)
-			if err := clients.Of(w.shards(0, 1, 2)).Replaces(ctx, clients.Of(old)); err == nil {
+			if err := clients.SetOf(w.shards(0, 1, 2)).Replaces(ctx, clients.SetOf(old)); err == nil {
 				w.Errorf("%s: no error", what)
 			}
 			if now, _ := w.sets[0].Master(0).Get("redlock:admission"); now != before {
@@ -219,7 +219,7 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 		fails("an old master is down", w.shards(0, 1))
 		w.sets[1].Master(1).Restart(true)
 		after(time.Second)
-		w.must(clients.Of(w.shards(0, 1, 2)).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
+		w.must(clients.SetOf(w.shards(0, 1, 2)).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
 	})
 }
 
@@ -252,7 +252,7 @@ func TestEarlyClientOfTheNewLayout(t *testing.T) {
 		w.Cleanup(func() { _ = early.Close() })
 		after(2 * time.Minute) // quarantines of first records would be over
 		held := w.take(x, name)
-		w.must(clients.Of(w.shards(0, 1, 2)).Replaces(w.Context(), clients.Of(w.shards(0, 1))))
+		w.must(clients.SetOf(w.shards(0, 1, 2)).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
 		apart.Store(false)
 		k := w.take(early, name)
 		if held.Err() == nil {

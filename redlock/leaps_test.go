@@ -216,6 +216,7 @@ func TestQuarantineEndsByTheEarliestClock(t *testing.T) {
 		holder, rival := w.peer("holder"), w.locker()
 		w.must(rival.WaitReady(w.Context()))
 		k := w.take(holder, "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
+		after(50 * time.Millisecond) // until all masters have it
 		holder.kill()
 		w.restart(false, 2)
 		after(2 * time.Second)

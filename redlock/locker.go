@@ -19,7 +19,7 @@ import (
 // for running work, or [Locker.Close], which does not.
 type Locker struct{ handle }
 
-// handle gives the other packages of this module the clients of a Locker; see [client.Of].
+// handle gives the other packages of this module the clients of a Locker; see [client.SetOf].
 type handle = client.Handle
 
 // Open returns a Locker over the masters at the URLs; [pool.URL] describes the URLs. [WithPool] sets options of the
@@ -222,7 +222,7 @@ func (l *Locker) DoAll(
 	if err := l.beginAll(ctx, names, true); err != nil {
 		return notRun(err)
 	}
-	defer client.Of(l).Of(names[0]).End()
+	defer client.SetOf(l).Of(names[0]).End()
 	locks, err := l.takeAll(ctx, names, opts, true)
 	if err != nil {
 		return notRun(err)
@@ -231,7 +231,7 @@ func (l *Locker) DoAll(
 }
 
 // RWLock returns the reader/writer lock of name. RWLock sends nothing; the methods of the result check the name.
-func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.Of(l).Of(name), name} }
+func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.SetOf(l).Of(name), name} }
 
 // Import takes over an exported lock. text is the handle that [Lock.Export] returned. The lock gets a new id and a
 // larger token on the masters that still have it. Import needs a majority of voting masters, as Lock does, and restores
@@ -242,7 +242,7 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.Of(l).Of(na
 // After an error, Import releases the lock on the masters on which it had taken the lock over.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	name := client.NameIn(text) // "" if Import of the client reports an error
-	c := client.Of(l).Of(name)
+	c := client.SetOf(l).Of(name)
 	if err := begin(ctx, c, redlockinfo.OpImport, name); err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 // master that can be reached, whether the master votes or not, and writes nothing. A name without a holder is free only
 // if Free is set. If fewer than a quorum answered, Inspect returns ErrNoQuorum, or the error of ctx.
 func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
-	i, err := client.Of(l).Of(name).Inspect(ctx, name)
+	i, err := client.SetOf(l).Of(name).Inspect(ctx, name)
 	return i, public(err)
 }
 
@@ -274,7 +274,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspecti
 // WaitReady returns [ErrNoQuorum] with the error of ctx and the reason of each master that cannot grant a lock, or
 // ErrClosed.
 func (l *Locker) WaitReady(ctx context.Context) error {
-	return client.Of(l).Each(func(_ int, c *client.Client) error { return c.WaitReady(ctx) })
+	return client.SetOf(l).Each(func(_ int, c *client.Client) error { return c.WaitReady(ctx) })
 }
 
 // Healthy returns nil if a majority of the masters can grant a lock. Otherwise it returns ErrNoQuorum with the reason
@@ -285,7 +285,7 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 // probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for masters to
 // recover; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
 func (l *Locker) Healthy(ctx context.Context) error {
-	return client.Of(l).Each(func(_ int, c *client.Client) error { return c.Healthy(ctx) })
+	return client.SetOf(l).Each(func(_ int, c *client.Client) error { return c.Healthy(ctx) })
 }
 
 // Shutdown waits until no lock is held and no call is under way, in any shard, and then closes the Locker as
@@ -297,7 +297,7 @@ func (l *Locker) Healthy(ctx context.Context) error {
 // ([Lock.Context], or the context of the function of a Do): so the work under way can finish. [Locker.Lead] does not
 // end until its context ends: cancel that context first. Shutdown may be called more than once, and concurrently with
 // Close, which ends it.
-func (l *Locker) Shutdown(ctx context.Context) error { return client.Of(l).Shutdown(ctx) }
+func (l *Locker) Shutdown(ctx context.Context) error { return client.SetOf(l).Shutdown(ctx) }
 
 // Close releases all held locks immediately. Waiting calls return [ErrClosed]. Close also releases the locks of
 // [Locker.Do] functions that are still running: their contexts end with the cause ErrClosed, and another client may
@@ -314,4 +314,4 @@ func (l *Locker) Shutdown(ctx context.Context) error { return client.Of(l).Shutd
 // closed before its Locker, no release was sent, and Close returns an error that says so.
 //
 // Close is safe to call more than once, and concurrently: each call waits like the first, and returns its result.
-func (l *Locker) Close() error { return client.Of(l).Close() }
+func (l *Locker) Close() error { return client.SetOf(l).Close() }

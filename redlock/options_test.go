@@ -61,7 +61,7 @@ func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int6
 	var n atomic.Int64
 	l = farLocker(t, append(opts, WithTrace(On("attempt", func(redlockinfo.Event) { n.Add(1) })))...)
 	return l, func() int64 {
-		<-client.Of(l).Clients[0].EventsIdle()
+		<-client.SetOf(l).Clients[0].EventsIdle()
 		return n.Load()
 	}
 }
@@ -260,7 +260,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 // Options of a call apply only to that call. They override those of the Locker, in the order in which they are given.
 func TestCallOptionsOverrideLocker(t *testing.T) {
 	l := farLocker(t, WithTTL(20*time.Second), WithMaxHold(time.Minute), WithTries(3))
-	c := client.Of(l).Clients[0]
+	c := client.SetOf(l).Clients[0]
 	got, err := client.Apply(c, []LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)})
 	if err != nil || got.TTL != 6*time.Second || got.MaxHold != time.Minute || got.Extend || got.Tries != 3 {
 		t.Errorf("the call uses %+v, %v", got, err)

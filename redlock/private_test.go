@@ -16,28 +16,28 @@ import (
 // Access to internals for the tests of this directory.
 
 // Masters returns the states of the masters at this moment.
-func (l *Locker) Masters() []redlockinfo.Master { return client.Of(l).Masters() }
+func (l *Locker) Masters() []redlockinfo.Master { return client.SetOf(l).Masters() }
 
 // Ready waits until the state of each master is known.
 func (l *Locker) Ready(ctx context.Context) []redlockinfo.Master {
-	client.Of(l).AwaitKnown(ctx)
+	client.SetOf(l).AwaitKnown(ctx)
 	return l.Masters()
 }
 
 // Set returns the configuration of the only shard.
-func (l *Locker) Set() Configuration { return Configuration(client.Of(l).Clients[0].Configuration()) }
+func (l *Locker) Set() Configuration { return Configuration(client.SetOf(l).Clients[0].Configuration()) }
 
-func (l *Locker) Warnings() []string { return client.Of(l).Warnings() }
+func (l *Locker) Warnings() []string { return client.SetOf(l).Warnings() }
 
 func (l *Locker) Change(ctx context.Context) (reconfig.Progress, error) {
-	return client.Of(l).Change(ctx)
+	return client.SetOf(l).Change(ctx)
 }
 
-func (l *Locker) RaiseEpoch(ctx context.Context) error { return client.Of(l).RaiseEpoch(ctx) }
+func (l *Locker) RaiseEpoch(ctx context.Context) error { return client.SetOf(l).RaiseEpoch(ctx) }
 
-func (l *Locker) FinishChange(ctx context.Context) error { return client.Of(l).FinishChange(ctx) }
+func (l *Locker) FinishChange(ctx context.Context) error { return client.SetOf(l).FinishChange(ctx) }
 
-func (l *Locker) AbortChange(ctx context.Context) error { return client.Of(l).AbortChange(ctx) }
+func (l *Locker) AbortChange(ctx context.Context) error { return client.SetOf(l).AbortChange(ctx) }
 
 // WithShard makes the Locker serve the shard with this number, out of a total of shards.
 func WithShard(number, total int) Option { return client.WithShard(number, total) }
@@ -95,8 +95,8 @@ func (k *Lock) HeldOn() (on, n int) { return client.HeldOn(k) }
 
 // ReconfigureSlowly is Reconfigure with a pause; see [client.Client.ReconfigureSlowly].
 func (l *Locker) ReconfigureSlowly(ctx context.Context, c Configuration, pause time.Duration) error {
-	return client.Of(l).Clients[0].ReconfigureSlowly(ctx, client.Configuration(c), pause)
+	return client.SetOf(l).Clients[0].ReconfigureSlowly(ctx, client.Configuration(c), pause)
 }
 
 // Interrupt makes l call f at certain moments; see [client.Set.Interrupt].
-func Interrupt(l *Locker, f func(moment string)) { client.Of(l).Interrupt(f) }
+func Interrupt(l *Locker, f func(moment string)) { client.SetOf(l).Interrupt(f) }

@@ -20,7 +20,7 @@ type request struct {
 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
 func (l *Locker) request(name string, opts []LockOption, wait bool) request {
-	return request{client: client.Of(l).Of(name), name: name, wait: wait, opts: opts}
+	return request{client: client.SetOf(l).Of(name), name: name, wait: wait, opts: opts}
 }
 
 // lock implements the methods that return a Lock.

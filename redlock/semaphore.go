@@ -36,7 +36,7 @@ type Semaphore struct {
 // Semaphore returns the semaphore of name with k slots, k from 1 to 100. All clients must use the same k. Semaphore
 // sends nothing; the methods of the result check the name and k, and return [ErrInvalid].
 func (l *Locker) Semaphore(name string, k int) *Semaphore {
-	return &Semaphore{client.Of(l).Of(name), name, k}
+	return &Semaphore{client.SetOf(l).Of(name), name, k}
 }
 
 // Acquire acquires a slot. It waits while all slots are held, or are free but promised to earlier waiters. With a

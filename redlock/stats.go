@@ -20,7 +20,7 @@ type Stats struct {
 
 // Stats returns the counts of the Locker. It sends nothing and does not block.
 func (l *Locker) Stats() Stats {
-	set := client.Of(l)
+	set := client.SetOf(l)
 	sum := Stats{Held: []string{}, Waiting: map[string]int{}, FileUnusable: set.FileUnusable.Load(), Spare: -1}
 	for _, c := range set.Clients {
 		n := c.Counts()

@@ -28,7 +28,7 @@ func BenchmarkTrace(b *testing.B) {
 // Without a trace, a call allocates nothing for its events.
 func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
-	c := client.Of(l).Clients[0]
+	c := client.SetOf(l).Clients[0]
 	n := testing.AllocsPerRun(100, func() {
 		_, _ = acquiring(t.Context(), c, "lock", "n", func(*client.Stats) (*client.Lock, error) { return nil, nil })
 		_ = traced(t.Context(), c, "unlock", "n", func(*tracedCall) error { return nil })

@@ -40,7 +40,7 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 				}
 				last, reported, failing = report{h.ID, h.Value, h.Free}, true, err != nil
 			}
-			if client.Of(l).Of(name).Rest(ctx, watchPause) != nil {
+			if client.SetOf(l).Of(name).Rest(ctx, watchPause) != nil {
 				return
 			}
 		}

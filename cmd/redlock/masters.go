@@ -140,7 +140,7 @@ func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*c
 	if err != nil {
 		return nil, err
 	}
-	set := clients.Of(l)
+	set := clients.SetOf(l)
 	var pools []*transport.Transport
 	for _, c := range set.Clients {
 		pools = append(pools, c.Transport())

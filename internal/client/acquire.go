@@ -72,9 +72,9 @@ func (c *Client) CheckName(name string) error {
 	if err := scripts.CheckName(name); err != nil {
 		return Invalid("%w", err)
 	}
-	if g := c.cfg.Layout; g.Of > 0 && sharding.Pick(name, g.Of) != g.Number {
+	if s := c.cfg.Shard; s.Of > 0 && sharding.Pick(name, s.Of) != s.Number {
 		return Invalid("%.80q belongs to shard %d of %d, but this Locker has only shard %d",
-			name, sharding.Pick(name, g.Of), g.Of, g.Number)
+			name, sharding.Pick(name, s.Of), s.Of, s.Number)
 	}
 	return nil
 }
@@ -96,11 +96,11 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 	switch {
 	case own != nil:
 		err = c.repeat(ctx, "re-enter", r, func() error {
-			return own.Reenter(ctx, &k.hold, &s.Terms, c.patience(r.Wait))
+			return own.Reenter(ctx, &k.Hold, &s.Terms, c.patience(r.Wait))
 		})
 	case r.queues():
 		both.Call = waitqueue.Call{
-			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.hold, Priority: s.Priority,
+			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
 			Fair: s.Fair || s.MinHold > 0, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
 		err = c.queue.Lock(ctx, &both.Call)
@@ -125,7 +125,7 @@ func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, failed("lock", r.Name, &round.Failure{Cause: contextError(ctx)})
+		return nil, failed("lock", r.Name, &round.Failure{Cause: fault.ContextError(ctx)})
 	case r.Wait && lease.LockOutOfOrder(ctx, c.leases, r.Name):
 		return nil, lockError("lock", r.Name, ErrOrder)
 	case (has == scripts.Plain) != (r.Role == scripts.Plain):
@@ -138,11 +138,6 @@ func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
 	}
 	return own, nil
 }
-
-// ErrUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.
-// Nothing was sent.
-var ErrUpgrade = Invalid("this context holds a reader's lock of the name, and a reader cannot become the " +
-	"writer, because it would wait for its own lock; unlock first, or acquire the writer's lock and use Downgrade")
 
 // fromEnded returns the error of a call whose context is that of a lock of the requested name, which has ended because
 // of reason. The error also matches the error of ctx if ctx has ended.
@@ -173,10 +168,10 @@ func (c *Client) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *Error
 	held := errors.As(err, &e) && errors.Is(e.Failure.Decision, round.ErrHeld)
-	if g := c.queue.Holder(name); g != nil && held {
-		i := g.Info()
-		e.here, e.Left, e.Failure.Holder, e.Failure.Token = true, max(0, i.Left), g.ID, i.Token
-		_, e.Holder = scripts.LeaseLabel(g.ID)
+	if l := c.queue.Holder(name); l != nil && held {
+		i := l.Info()
+		e.here, e.Left, e.Failure.Holder, e.Failure.Token = true, max(0, i.Left), l.ID, i.Token
+		_, e.Holder = scripts.LeaseLabel(l.ID)
 	}
 	return err
 }
@@ -185,7 +180,7 @@ func (c *Client) refusal(name string, err error) error {
 // Otherwise it releases k.
 func (c *Client) stillGood(k *Lock, s *Settings) error {
 	//mutant:recheck = true
-	if k.hold.HasLeft(s.Least) {
+	if k.Hold.HasLeft(s.Least) {
 		return nil
 	}
 	closed := errors.Is(k.Err(), lease.ErrClosed)
@@ -194,12 +189,4 @@ func (c *Client) stillGood(k *Lock, s *Settings) error {
 		return lease.ErrClosed
 	}
 	return lockError("lock", k.Name(), round.ErrTooSlow)
-}
-
-// begin makes k the first lock of g, which a quorum has granted.
-func (c *Client) begin(g *lease.Lease, k *Lock, s *Settings) error {
-	if g.Role() == scripts.Plain {
-		c.queue.RecordHold(g)
-	}
-	return k.hold.Start(g, &s.Terms)
 }

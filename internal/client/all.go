@@ -8,12 +8,6 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 )
 
-// ErrOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a
-// call that waits for one name, by LockAll. Without this rule, LockAll calls of several clients could wait for each
-// other forever. Nothing was sent.
-var ErrOrder = Invalid("the name sorts before one that this context holds, " +
-	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock or TryLockAll")
-
 // AcquireAll implements LockAll and TryLockAll of package redlock. acquire calls [Client.Acquire]. The locks of the
 // result are sorted by name, without duplicates.
 func (s *Set) AcquireAll(
@@ -34,7 +28,7 @@ func (s *Set) AcquireAll(
 		}
 	}
 	caller := ctx
-	ctx, cancel := all.limited(caller)
+	ctx, cancel := all.withWaitLimit(caller)
 	defer cancel()
 	// ctx already carries the wait limit. While the call waits for one name, the locks of the others must be extended, and
 	// their maximum hold must not begin.
@@ -46,14 +40,14 @@ func (s *Set) AcquireAll(
 	for {
 		locks, err := takeTogether(names, wait, take)
 		if err != nil {
-			return nil, waited(caller, ctx, err)
+			return nil, limitReached(caller, ctx, err)
 		}
 		if err = settle(ctx, locks, all); err == nil {
 			return locks, nil
 		}
 		dropAll(locks)
 		if !wait || ctx.Err() != nil {
-			return nil, waited(caller, ctx, err)
+			return nil, limitReached(caller, ctx, err)
 		}
 		_ = s.Of(names[0]).Rest(ctx, shortestPause) // ignore the error: the next try fails with it
 	}
@@ -114,7 +108,7 @@ func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
 // extended.
 func settle(ctx context.Context, locks []*Lock, s *Settings) error {
 	err := each(locks, func(k *Lock) error {
-		if k.hold.HasLeft(s.Least) {
+		if k.Hold.HasLeft(s.Least) {
 			return nil
 		}
 		return k.Extend(ctx)
@@ -123,8 +117,8 @@ func settle(ctx context.Context, locks []*Lock, s *Settings) error {
 		return err
 	}
 	for _, k := range locks {
-		k.hold.ApplyTerms(&s.Terms)
-		if !k.hold.HasLeft(s.Least) {
+		k.Hold.ApplyTerms(&s.Terms)
+		if !k.Hold.HasLeft(s.Least) {
 			return lockError("lock", k.Name(), round.ErrTooSlow)
 		}
 	}
@@ -135,7 +129,7 @@ func settle(ctx context.Context, locks []*Lock, s *Settings) error {
 // ended.
 func dropAll(locks []*Lock) {
 	for _, k := range locks {
-		k.hold.Forgo()
+		k.Hold.Forgo()
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -152,7 +146,7 @@ func each(locks []*Lock, f func(*Lock) error) error {
 func ContextOf(parent context.Context, locks []*Lock) context.Context {
 	holds := make([]*lease.Hold, len(locks))
 	for i, k := range locks {
-		holds[i] = &k.hold
+		holds[i] = &k.Hold
 	}
 	return lease.Owning(parent, holds, true)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
@@ -68,7 +69,7 @@ func newClient(t *transport.Transport, cfg Config) (*Client, error) {
 	case n > 0:
 		cfg.MaxTTL, cfg.Unguarded = 0, true
 	}
-	if cfg.Unguarded && cfg.Layout.Of > 0 {
+	if cfg.Unguarded && cfg.Shard.Of > 0 {
 		return nil, Invalid("shards exclude WithoutRestartGuard and guard=off: the admission records keep clients with " +
 			"different numbers of shards apart")
 	}
@@ -79,7 +80,7 @@ func newClient(t *transport.Transport, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer leave(t, first)
+	defer releaseMasters(t, first)
 	for _, i := range first.Order {
 		if t.FailsOver(i) && (cfg.MaxTTL == 0 || cfg.remembers(t.Addr(i))) {
 			return nil, Invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
@@ -131,7 +132,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	c.voters = monitor.New(monitor.Settings{
 		Pool: c.pool, Clock: c.cfg.Clock, Clocks: c.ballots.Clocks, Prefix: prefix, MaxTTL: c.cfg.MaxTTL,
 		Durable: c.cfg.remembers, Observer: c.cfg.Observer, OnView: c.onView, Closed: lease.ErrClosed,
-		Shard: c.cfg.Layout, Shards: c.cfg.shards, OnRefused: func(i int) { c.sender.Health.Doubt(i) },
+		Shard: c.cfg.Shard, Shards: c.cfg.shards, OnRefused: func(i int) { c.sender.Health.Doubt(i) },
 	}, first)
 	c.journal.view = c.voters.View
 	c.sender = &round.Sender{
@@ -214,7 +215,7 @@ func (l *lifecycle) Rest(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return contextError(ctx)
+		return fault.ContextError(ctx)
 	case <-l.closing:
 		return lease.ErrClosed
 	}

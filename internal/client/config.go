@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -57,7 +56,7 @@ type Config struct {
 	Named     []string               // the names of durable masters, if there is a list
 	Observer  bool                   // whether the client writes no admission records
 	Initial   []Configuration        // initial configurations, indexed by shard; empty: the masters of the transport
-	Layout    scripts.Shard          // the shard of the client, and the number of shards
+	Shard     scripts.Shard          // the shard of the client, and the number of shards
 	Transport []transport.Option     // for the masters that redlock.Open connects to
 	Public    func(error) error      // returns an *Error in the form that users see
 
@@ -157,30 +156,12 @@ func defaults() Config {
 	}
 }
 
-// WithClock replaces the clock of the transport.
-func WithClock(k *clock.Clock) Option { return OptionFunc(func(c *Config) { c.Clock = k }) }
-
 // AsObserver makes a client that writes no admission records.
 func AsObserver() Option { return OptionFunc(func(c *Config) { c.Observer = true }) }
 
 // WithShard makes a client of the shard with this number, from 1, out of a number of shards.
 func WithShard(number, of int) Option {
-	return OptionFunc(func(c *Config) { c.Layout = scripts.Shard{Number: number, Of: of} })
-}
-
-// WithMinValidity sets the validity that must be left after an acquire. The default is half of the TTL.
-func WithMinValidity(d time.Duration) CallOption {
-	return CallOptionFunc(func(s *Settings) { s.MinValidity = d })
-}
-
-// WithHandoffs bounds the local hand-offs of one lease: at most n, all within the time d.
-func WithHandoffs(n int, d time.Duration) CallOption {
-	return CallOptionFunc(func(s *Settings) { s.Handoffs, s.HandoffTime = int32(n), d })
-}
-
-// WithPoll makes a call poll with these pauses before each retry (from 1), instead of waiting in the queues.
-func WithPoll(pause func(retry int) time.Duration) CallOption {
-	return CallOptionFunc(func(s *Settings) { s.Poll, s.Tries = pause, math.MaxInt })
+	return OptionFunc(func(c *Config) { c.Shard = scripts.Shard{Number: number, Of: of} })
 }
 
 // check validates the settings of a client.
@@ -196,8 +177,8 @@ func (c *Config) check() error {
 	if slices.Contains(c.Named, "") {
 		return Invalid("the name of a durable master is empty: give names, or WithAllMastersDurable, or neither")
 	}
-	if c.Layout != (scripts.Shard{}) {
-		if err := sharding.Check(c.Layout); err != nil {
+	if c.Shard != (scripts.Shard{}) {
+		if err := sharding.Check(c.Shard); err != nil {
 			return Invalid("%w", err)
 		}
 	}
@@ -261,6 +242,16 @@ func (s *Settings) check(cfg *Config) error {
 
 // bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.
 func (s *Settings) bounded() bool { return s.Tries > 0 }
+
+// shared returns a copy of s with the settings for a lock of an RWLock.
+func (s *Settings) shared() (*Settings, error) {
+	if s.MinHold > 0 {
+		return nil, Invalid("minimum hold %v: locks of an RWLock have no minimum hold", s.MinHold)
+	}
+	changed := *s
+	changed.Handoffs, changed.Linger = 0, 0
+	return &changed, nil
+}
 
 // A warning is a sentence about settings that are valid but risky, and the level at which it is logged.
 type warning struct {

@@ -12,37 +12,59 @@
 //	waitqueue   calls that wait, here and in the queues of the masters
 //	events      the trace and the log, through one queue that never blocks a lock
 //
-// client.go builds and ends them. acquire.go takes a lock, lock.go is the lock, transfer.go moves it to another process
-// or role. limits.go and repeat.go bound the wait. all.go and semaphore.go acquire several names, or one of several
-// slots. health.go, inspect.go and journal.go are for people. masters.go, change.go and layout.go are for operators.
+// client.go builds and ends them, set.go joins the clients of one Locker, config.go has the settings. acquire.go takes
+// a lock, lock.go is the lock, transfer.go moves it to another process or role. try.go, repeat.go and limits.go are for
+// calls that do not wait, wait by polling, or wait for a limited time; all.go and semaphore.go acquire several names,
+// or one of several slots. errors.go, events.go, journal.go, view.go, health.go, masters.go and inspect.go say what
+// happens; operate.go, change.go, configuration.go, layout.go and release.go are for operators.
 //
 // # The path of a plain lock
 //
 // From Locker.Lock to the script and back, in order, for a free name and no options:
 //
-//	redlock/locker.go             Locker.Lock
-//	redlock/request.go            Locker.request, request.lock, request.acquire
-//	redlock/trace.go              begin, acquiring, traced         only call the next one if there is no trace
-//	internal/client/config.go     Apply                            the settings of the call
-//	internal/client/acquire.go    Client.Acquire, accepts, owned, grant
-//	internal/waitqueue/local.go   Queue.join                       the contender of the name
-//	internal/waitqueue/contend.go Queue.Lock, contention.next, contention.prepare
-//	internal/lease/acquire.go     Manager.Acquire, prepare, newLease
-//	internal/lease/limiter.go     limiter.enter                    not too many rounds at once
-//	internal/round/round.go       Sender.New, Round.Init
-//	internal/ballot/propose.go    Ballots.Propose                  the token
-//	internal/scripts/encode.go    Encoder.Acquire                  the message
-//	internal/round/round.go       Round.SendAll, Sender.Refusal
-//	internal/transport            Transport.Send
-//	internal/scripts/acquire.lua  the vote of one master
-//	internal/round/round.go       Round.Reply, DecodeVote, Round.Record, Tally.Add
-//	internal/lease/acquire.go     voteRecorder.OnVote, awaitQuorum, awaitDecision
-//	internal/waitqueue/local.go   Queue.startHold
-//	internal/lease/acquire.go     Hold.Start                       the lock is live
-//	internal/waitqueue/local.go   Queue.leave
-//	internal/client/acquire.go    stillGood                        the caller may have been paused
+//	redlock/locker.go              Locker.Lock
+//	redlock/request.go             Locker.request, request.lock
+//	redlock/trace.go               begin                           counts the call, for Shutdown
+//	redlock/request.go             request.acquire
+//	redlock/trace.go               acquiring, traced               without a trace they call what follows
+//	internal/client/config.go      Apply                           the settings of the call
+//	internal/client/acquire.go     Client.Acquire, accepts, owned, grant
+//	internal/waitqueue/contend.go  Queue.Lock
+//	internal/waitqueue/local.go    join                            the contender of the name
+//	internal/waitqueue/contend.go  next, prepare
+//	internal/lease/acquire.go      Manager.Acquire, prepare
+//	internal/lease/limiter.go      enter                           not too many rounds at once
+//	internal/lease/acquire.go      newLease
+//	internal/round/round.go        Sender.New, Round.Init
+//	internal/ballot/propose.go     Ballots.Propose                 the token
+//	internal/lease/acquire.go      firstTerm                       when the masters free the name
+//	internal/scripts/encode.go     Encoder.Acquire                 the message
+//	internal/round/round.go        Round.SendAll
+//	internal/round/failure.go      Sender.Refusal                  not to a master that does not vote
+//	internal/transport             Transport.Send                  its documentation has the way to the socket and back
+//	internal/scripts/acquire.lua   the vote of one master
+//	internal/round/round.go        Round.Reply
+//	internal/scripts/decode.go     DecodeVote
+//	internal/round/round.go        Round.Record
+//	internal/quorum/tally.go       Tally.Add
+//	internal/lease/acquire.go      voteRecorder.OnVote             which masters have the lease
+//	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues
+//	internal/waitqueue/local.go    startHold
+//	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live
+//	internal/waitqueue/local.go    leave
+//	internal/client/acquire.go     stillGood                       the caller may have been paused
+//	redlock/lock.go                returned
 //
-// What else a call can be plugs in at one place: a re-entry, a call that does not wait and one with tries in
-// Client.grant; readers, writers and slots in the keys of the lock (scripts.Keys); a minimum hold in firstTerm; linger
-// and hand-offs in the lease (linger.go) and the local queue; a joint configuration in quorum.Rule.
+// What else a call can be is decided where the settings or the keys are used: a re-entry, a call that does not wait and
+// one with tries in grant; readers, writers and slots in the keys of the lock (scripts.Keys); a minimum hold in
+// firstTerm; linger in announceLinger and joinOrTakeOver; a joint configuration in quorum.Rule.
+//
+// # Where to add something
+//
+//   - An option of a call: redlock/options.go, a field of [Settings] with its default and check (config.go), or of
+//     lease.Terms if the lease needs it. Say in LockAll (all.go), Semaphore (semaphore.go), RWLock (Settings.shared),
+//     Lead and Hold.Reenter whether it applies. An example, and the table in docs/guide.md.
+//   - A script: X.lua, its SHA and All in internal/scripts/script.go, encode.go, decode.go, rights.go, its reference in
+//     internal/scripts/reference, and "Calls" in docs/protocol.md.
+//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (export, outcomes).
 package client

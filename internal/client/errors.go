@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,6 +22,17 @@ import (
 // ErrReentry is documented by package redlock.
 var ErrReentry = errors.New("redlock: the context of the call holds this name already; to share that lock, use " +
 	"WithReentry; to wait for its end, pass a context that is not derived from the context of that lock")
+
+// ErrOrder is returned if the requested name sorts before one that the context owns: for LockAll, by any lock; for a
+// call that waits for one name, by LockAll. Without this rule, LockAll calls of several clients could wait for each
+// other forever. Nothing was sent.
+var ErrOrder = Invalid("the name sorts before one that this context holds, " +
+	"so waiting for it could deadlock: lock all of them with one LockAll, or use TryLock or TryLockAll")
+
+// ErrUpgrade is returned if the context holds a reader's lock of the name, and the call requests the writer's lock.
+// Nothing was sent.
+var ErrUpgrade = Invalid("this context holds a reader's lock of the name, and a reader cannot become the " +
+	"writer, because it would wait for its own lock; unlock first, or acquire the writer's lock and use Downgrade")
 
 // An Error describes why a call failed. Package redlock returns it as a LockError, which documents the fields.
 type Error struct {
@@ -198,9 +208,6 @@ func Invalid(format string, args ...any) error {
 	err := fmt.Errorf("redlock: "+format, args...)
 	return fault.New(err.Error(), fault.ErrInvalid, err)
 }
-
-// contextError returns why ctx ended: its error, joined with its cause if the cause is another error.
-func contextError(ctx context.Context) error { return fault.ContextError(ctx) }
 
 // Join joins errors like errors.Join, but its text has one line.
 func Join(errs ...error) (all error) {

@@ -209,19 +209,19 @@ func TestErrorTextIsOneBoundedLine(t *testing.T) {
 	}
 }
 
-// H32: contextError wraps both the error of the context and its cause.
+// H32: ContextError wraps both the error of the context and its cause.
 func TestContextErrorHasTheCause(t *testing.T) {
-	if err := contextError(context.Background()); err != nil {
-		t.Errorf("contextError of a live context returned %v", err)
+	if err := fault.ContextError(context.Background()); err != nil {
+		t.Errorf("ContextError of a live context returned %v", err)
 	}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := contextError(cancelled); !errors.Is(err, context.Canceled) || err.Error() != context.Canceled.Error() {
-		t.Errorf("contextError of a canceled context returned %v", err)
+	if err := fault.ContextError(cancelled); !errors.Is(err, context.Canceled) || err.Error() != context.Canceled.Error() {
+		t.Errorf("ContextError of a canceled context returned %v", err)
 	}
 	caused, cancelCause := context.WithCancelCause(context.Background())
 	cancelCause(lease.ErrMaxHold)
-	err := contextError(caused)
+	err := fault.ContextError(caused)
 	for _, target := range []error{context.Canceled, lease.ErrMaxHold, lease.ErrLost} {
 		if !errors.Is(err, target) {
 			t.Errorf("%v does not match %v", err, target)
@@ -229,7 +229,7 @@ func TestContextErrorHasTheCause(t *testing.T) {
 	}
 	late, cancelLate := context.WithDeadlineCause(context.Background(), time.Unix(0, 0), io.ErrNoProgress)
 	defer cancelLate()
-	if err := contextError(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("contextError after a deadline returned %v", err)
+	if err := fault.ContextError(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("ContextError after a deadline returned %v", err)
 	}
 }

@@ -67,7 +67,7 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 }
 
 // describe posts an event about a lease or one of its holds. info returns the details.
-func (e *events) describe(kind redlockinfo.Kind, g *lease.Lease, info func() lease.Info, err error) {
+func (e *events) describe(kind redlockinfo.Kind, l *lease.Lease, info func() lease.Info, err error) {
 	if e.trace.Event == nil {
 		return
 	}
@@ -76,18 +76,18 @@ func (e *events) describe(kind redlockinfo.Kind, g *lease.Lease, info func() lea
 		i.Left = i.Kept
 	}
 	e.post(redlockinfo.Event{
-		Kind: kind, Name: g.Name, ID: g.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
+		Kind: kind, Name: l.Name, ID: l.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
 	})
 }
 
 // Attempted implements lease.Events.
-func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err error) {
+func (e *events) Attempted(l *lease.Lease, r *round.Round, ballot int64, err error) {
 	if e.trace.Event != nil {
 		count := r.Tally()
 		e.post(redlockinfo.Event{
-			Kind: redlockinfo.KindAttempt, Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
+			Kind: redlockinfo.KindAttempt, Name: l.Name, ID: l.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
-			Err:   failed(r.Op, g.Name, err),
+			Err:   failed(r.Op, l.Name, err),
 		})
 	}
 }
@@ -107,17 +107,17 @@ const (
 )
 
 // logLock logs a record about a lock, with the time for which it has been held.
-func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...slog.Attr) {
-	i := g.Info()
-	name, _ := scripts.CutSlot(g.Name)
+func (e *events) logLock(level slog.Level, text string, l *lease.Lease, more ...slog.Attr) {
+	i := l.Info()
+	name, _ := scripts.CutSlot(l.Name)
 	e.Log(level, text, append([]slog.Attr{
 		slog.String("lock", name), slog.Int64("token", i.Token), seconds("held", i.Held),
 	}, more...)...)
 }
 
 // ownHold logs that a call of this client waits for a lock of this client, possibly of the same goroutine.
-func (e *events) ownHold(g *lease.Lease) {
-	e.logLock(slog.LevelWarn, "redlock: call without a deadline waits for a lock of this Locker", g,
+func (e *events) ownHold(l *lease.Lease) {
+	e.logLock(slog.LevelWarn, "redlock: call without a deadline waits for a lock of this Locker", l,
 		slog.String("reason", "held already"), slog.String("hint", hintOwnHold))
 }
 
@@ -127,28 +127,28 @@ func (e *events) Acquired(h lease.Holder) {
 }
 
 // Extended implements lease.Events.
-func (e *events) Extended(g *lease.Lease, err error) {
-	if g.HeldLong() {
-		e.logLock(slog.LevelWarn, "redlock: lock held for long without a max hold", g, slog.String("hint", hintLongHold))
+func (e *events) Extended(l *lease.Lease, err error) {
+	if l.HeldLong() {
+		e.logLock(slog.LevelWarn, "redlock: lock held for long without a max hold", l, slog.String("hint", hintLongHold))
 	}
-	e.describe(redlockinfo.KindExtended, g, g.Info, failed("extend", g.Name, err))
+	e.describe(redlockinfo.KindExtended, l, l.Info, failed("extend", l.Name, err))
 }
 
 // Repaired implements lease.Events.
-func (e *events) Repaired(g *lease.Lease, i int) {
-	e.post(redlockinfo.Event{Kind: redlockinfo.KindRepaired, Name: g.Name, ID: g.ID, Master: e.addr(i)})
+func (e *events) Repaired(l *lease.Lease, i int) {
+	e.post(redlockinfo.Event{Kind: redlockinfo.KindRepaired, Name: l.Name, ID: l.ID, Master: e.addr(i)})
 }
 
 // Lost implements lease.Events.
-func (e *events) Lost(g *lease.Lease, cause error) {
+func (e *events) Lost(l *lease.Lease, cause error) {
 	if errors.Is(cause, lease.ErrMaxHold) { // requested by WithMaxHold
-		e.logLock(slog.LevelInfo, "redlock: lock reached its max hold, releasing it", g)
+		e.logLock(slog.LevelInfo, "redlock: lock reached its max hold, releasing it", l)
 	} else {
-		e.logLock(slog.LevelWarn, "redlock: lock was lost", g,
+		e.logLock(slog.LevelWarn, "redlock: lock was lost", l,
 			// The message says that the lock was lost.
 			slog.String("reason", strings.TrimPrefix(cause.Error(), lease.ErrLost.Error()+": ")))
 	}
-	e.describe(redlockinfo.KindLost, g, g.Info, cause)
+	e.describe(redlockinfo.KindLost, l, l.Info, cause)
 }
 
 // Released implements lease.Events.

@@ -9,6 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 const (
@@ -70,7 +71,7 @@ func (c *Client) unhealthy(ctx context.Context) *round.Failure {
 	}
 	f := c.sender.NoQuorum(view, "vote", nil)
 	if ctx.Err() != nil {
-		f.Cause = contextError(ctx)
+		f.Cause = fault.ContextError(ctx)
 	}
 	return f
 }

@@ -28,7 +28,7 @@ const (
 // A journal writes the log of one Locker.
 type journal struct {
 	*dispatch.Queue
-	shortage func() []slog.Attr // see shard.shortage
+	shortage func() []slog.Attr // see Client.shortage
 
 	view func() *admission.View
 	addr func(i int) string // returns the name of a master

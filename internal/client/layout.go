@@ -58,7 +58,7 @@ func (s *Set) Replaces(ctx context.Context, old *Set) error {
 		return err
 	}
 	for _, p := range after {
-		if err := p.replace(ctx, p.cfg.Layout); err != nil {
+		if err := p.replace(ctx, p.cfg.Shard); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Set) layouts(ctx context.Context, old *Set) (before, after []placed, er
 // closeLayout gives these masters of both layouts a record of no shard, and reads all records again. It returns the
 // masters of s.
 func (s *Set) closeLayout(ctx context.Context, old *Set, list []placed) ([]placed, error) {
-	closed := scripts.Retired(s.Clients[0].cfg.Layout.Of)
+	closed := scripts.Retired(s.Clients[0].cfg.Shard.Of)
 	for _, p := range list {
 		if err := p.replace(ctx, closed); err != nil {
 			return nil, err
@@ -111,13 +111,13 @@ func records(ctx context.Context, l *Set) (list []placed, err error) {
 	return list, nil
 }
 
-// replace writes a record of shard g, in quarantine.
-func (p *placed) replace(ctx context.Context, g scripts.Shard) error {
+// replace writes a record of this shard, in quarantine.
+func (p *placed) replace(ctx context.Context, shard scripts.Shard) error {
 	for range 10 { // a client may change the record at the same time
-		if err := p.voters.Replace(ctx, p.i, g); err != nil {
+		if err := p.voters.Replace(ctx, p.i, shard); err != nil {
 			return p.stopped("admit", err)
 		}
-		if st := &p.voters.View().Masters[p.i]; st.Text != "" && st.Record.Shard == g {
+		if st := &p.voters.View().Masters[p.i]; st.Text != "" && st.Record.Shard == shard {
 			return nil
 		}
 	}

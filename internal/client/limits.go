@@ -47,7 +47,7 @@ func (o *outage) left(d time.Duration, began time.Time) time.Duration {
 
 // limited returns ctx with the wait limit and the quorum wait of a call, if it has them.
 func (c *Client) limited(ctx context.Context, s *Settings) (context.Context, context.CancelFunc) {
-	ctx, cancel := s.limited(ctx)
+	ctx, cancel := s.withWaitLimit(ctx)
 	if s.QuorumWait == 0 {
 		return ctx, cancel
 	}
@@ -78,22 +78,23 @@ func (c *Client) waited(caller, limited context.Context, err error) error {
 		errors.Is(context.Cause(limited), errOutage) {
 		return failed(e.Op, e.Name, c.sender.NoQuorum(c.voters.View(), e.Op, nil))
 	}
-	return waited(caller, limited, err)
+	return limitReached(caller, limited, err)
 }
 
 // errWaited is the cause of a context that ended because the wait limit has expired.
 var errWaited = errors.New("the wait limit has expired")
 
-// limited returns ctx with the wait limit of the call, if it has one.
-func (s *Settings) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+// withWaitLimit returns ctx with the wait limit of the call, if it has one.
+func (s *Settings) withWaitLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.WaitLimit == 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, s.WaitLimit, errWaited)
 }
 
-// waited returns err. If the wait limit ended the call rather than the caller's context, it removes the context error.
-func waited(caller, limited context.Context, err error) error {
+// limitReached returns err. If the wait limit ended the call rather than the caller's context, it removes the context
+// error.
+func limitReached(caller, limited context.Context, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || e.Failure.Cause == nil || caller.Err() != nil ||
 		!errors.Is(context.Cause(limited), errWaited) {

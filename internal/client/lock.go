@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -12,8 +11,8 @@ import (
 
 // A Lock is one acquisition of a name. Package redlock describes it and its methods.
 type Lock struct {
+	lease.Hold
 	c    *Client
-	hold lease.Hold
 	keys scripts.Keys
 }
 
@@ -23,7 +22,7 @@ func (k *Lock) init(c *Client, name string, role scripts.Role) {
 }
 
 // Is sets the public form of k, which [LockIn] returns. It is called before a context of k is made.
-func (k *Lock) Is(public any) { k.hold.Lock = public }
+func (k *Lock) Is(public any) { k.Hold.Lock = public }
 
 // LockIn returns the public form of the lock that owns ctx: the innermost one or, if a name is given, the innermost one
 // of that name. It returns nil if there is none.
@@ -44,39 +43,20 @@ func (c *Client) Ended(ctx context.Context, name string) bool {
 	return own != nil && own.Err() != nil
 }
 
-// HeldOn returns the number of masters that are connected and known to have the lock k, a *redlock.Lock, and the number
-// of all masters. The two are usually equal, but not just after Lock, when some masters have not answered yet.
-func HeldOn(k interface {
-	Context(parent context.Context) context.Context
-}) (on, n int) {
-	i := lease.Innermost(k.Context(context.Background())).Lease().Info()
-	return i.On, i.Expects
-}
-
 // Client returns the client that acquired k.
 func (k *Lock) Client() *Client { return k.c }
 
 // Name returns the name of the lock. For a slot of a semaphore, it is the name of the semaphore.
 func (k *Lock) Name() string {
-	name, _ := scripts.CutSlot(k.hold.Lease().Name)
+	name, _ := scripts.CutSlot(k.Hold.Lease().Name)
 	return name
 }
 
 // Slot returns the number of the slot, from 1, if k is a slot of a semaphore, and otherwise 0.
 func (k *Lock) Slot() int {
-	_, slot := scripts.CutSlot(k.hold.Lease().Name)
+	_, slot := scripts.CutSlot(k.Hold.Lease().Name)
 	return slot.Number
 }
-
-// The methods of [lease.Hold].
-
-func (k *Lock) Token() int64                              { return k.hold.Token() }
-func (k *Lock) Remaining() time.Duration                  { return k.hold.Remaining() }
-func (k *Lock) Done() <-chan struct{}                     { return k.hold.Done() }
-func (k *Lock) Err() error                                { return k.hold.Err() }
-func (k *Lock) Lasted() time.Duration                     { return k.hold.Lasted() }
-func (k *Lock) Requested() <-chan struct{}                { return k.hold.Requested() }
-func (k *Lock) Context(p context.Context) context.Context { return k.hold.Context(p) }
 
 // Extend implements Extend of package redlock.
 func (k *Lock) Extend(ctx context.Context) error {
@@ -84,23 +64,23 @@ func (k *Lock) Extend(ctx context.Context) error {
 		return lease.ErrClosed
 	}
 	defer k.c.leave()
-	return failed("extend", k.Name(), k.hold.Extend(ctx))
+	return failed("extend", k.Name(), k.Hold.Extend(ctx))
 }
 
 // Unlock implements Unlock of package redlock.
 func (k *Lock) Unlock(ctx context.Context) error {
 	k.c.calls.Add(1) // unlike enter, also after Close has begun; Close waits for this call
 	defer k.c.leave()
-	return failed("unlock", k.Name(), k.hold.Unlock(ctx))
+	return failed("unlock", k.Name(), k.Hold.Unlock(ctx))
 }
 
 // Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold and does not wait for the
 // masters.
 func (k *Lock) Drop() {
-	k.hold.Forgo()
+	k.Hold.Forgo()
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = k.hold.Unlock(ended)
+	_ = k.Hold.Unlock(ended)
 }
 
 // Finish releases k after a function has run under it, by unlock. It returns nil, or the reason if k was lost or closed
@@ -133,7 +113,7 @@ func (k *Lock) SetValue(ctx context.Context, value string) error {
 	if _, err := scripts.NewValue(0, value); err != nil {
 		return Invalid("%s of %.80q: %w", opSetValue, k.Name(), err)
 	}
-	return failed(opSetValue, k.Name(), k.hold.SetValue(ctx, value))
+	return failed(opSetValue, k.Name(), k.Hold.SetValue(ctx, value))
 }
 
 // opSetValue is the operation of SetValue in errors.

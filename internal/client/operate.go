@@ -1,108 +1,278 @@
 package client
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"log/slog"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/diagnose"
+	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// Masters returns the state of each master of all clients. It sends nothing.
-func (s *Set) Masters() (list []redlockinfo.Master) {
-	for _, c := range s.Clients {
-		list = append(list, c.mastersOf(c.voters.View())...)
+// stopped returns the error of a call about the masters that ended early because of cause.
+func (c *Client) stopped(op string, cause error) error {
+	return failed(op, c.cfg.Prefix, &round.Failure{Cause: cause})
+}
+
+// withRecords reads all admission records again, and calls f with the resulting View. Close waits for f.
+func (c *Client) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
+	if !c.enter() {
+		return lease.ErrClosed
 	}
-	return list
-}
-
-// Warnings returns the warnings about the configuration, one sentence each.
-func (s *Set) Warnings() (list []string) {
-	for _, c := range s.Clients {
-		for _, w := range c.warnings {
-			list = append(list, w.text)
-		}
+	defer c.leave()
+	view, err := c.voters.ReadRecords(ctx)
+	if err != nil {
+		return c.stopped(op, err)
 	}
-	return list
+	return f(view)
 }
 
-// Logger returns the logger that the options have set.
-func (s *Set) Logger() *slog.Logger { return s.Clients[0].cfg.Log }
-
-// AwaitKnown waits until the state of each master is known: down, voting or not voting. It returns early if ctx ends.
-func (s *Set) AwaitKnown(ctx context.Context) {
-	_ = s.Each(func(_ int, c *Client) error {
-		_, err := c.voters.Await(ctx, (*admission.View).AllKnown)
-		return err
-	}) // ignore the error: the states of the masters show that ctx ended early
-}
-
-// Verdict returns the verdict of this moment. It sends nothing. unable are findings about masters that grant no lock
-// although no client has seen it; each applies to the master in every shard.
-func (s *Set) Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict {
-	list := make([]redlockinfo.Verdict, len(s.Clients))
-	for i, c := range s.Clients {
-		now := c.present()
-		for k, m := range now.Masters {
-			if slices.ContainsFunc(unable, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }) {
-				now.Able &^= quorum.One(now.View.Config.Order[k])
-			}
-		}
-		list[i] = now.Judge(unable)
+// Admit implements Admit of package admin.
+func (c *Client) Admit(ctx context.Context) error {
+	if !c.enter() {
+		return lease.ErrClosed
 	}
-	return diagnose.Join(list)
-}
-
-// Lists returns the hash of the configuration of each client, as CLIENT LIST shows it.
-func (s *Set) Lists() (list []string) {
-	for _, c := range s.Clients {
-		list = append(list, c.hash(c.voters.View().Config))
+	defer c.leave()
+	if c.cfg.MaxTTL == 0 {
+		return nil
 	}
-	return list
+	view, err := c.voters.ReadRecords(ctx)
+	if err == nil {
+		err = objection(view)
+	}
+	if err == nil {
+		view, err = c.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
+	}
+	if err == nil {
+		return nil
+	}
+	return c.notVoting("admit", view, view.Config, err)
 }
 
-// WrongList returns an error if a master's record shows that the list of its client is wrong or out of date, and no
-// majority of the client's masters votes.
-func (s *Set) WrongList() error {
-	for _, c := range s.Clients {
-		view := c.voters.View()
-		for _, i := range view.Config.Order {
-			err := view.Masters[i].Err
-			if admission.WrongList(err) && !view.Voting.MajorityOf(view.Config.Rule.Old) {
-				return fmt.Errorf("%s: %w", c.pool.Addr(i), err)
+// objection returns an error if a master of the view belongs to another configuration.
+func objection(view *admission.View) error {
+	for _, i := range view.Config.Order {
+		err := view.Masters[i].Err
+		for _, other := range []error{
+			admission.ErrShardLayout, admission.ErrMasterList, admission.ErrOldMasters, admission.ErrIncomplete,
+		} {
+			if errors.Is(err, other) {
+				return other
 			}
 		}
 	}
 	return nil
 }
 
-// Transport returns the connections of c.
-func (c *Client) Transport() *transport.Transport { return c.pool }
-
-// Counts are counts of one client: see Stats of package redlock.
-type Counts struct {
-	Held                         []string
-	WaitingHeld, WaitingNoQuorum int
-	Unconfirmed, Dropped, Panics uint64
+// notVoting returns the error of a call that ended because of cause. The error lists the masters of want that do not
+// vote.
+func (c *Client) notVoting(op string, view *admission.View, want *quorum.Config, cause error) error {
+	seen := &admission.View{Config: want, Masters: view.Masters}
+	seen.Voting = want.Rule.All().Where(func(i int) bool { return view.Masters[i].Phase == admission.Voting })
+	f := c.sender.NoQuorum(seen, op, cause)
+	if f.Granted, f.Unsent = seen.Voting.Len(), false; want.Rule.Won(seen.Voting) {
+		f.Decision = nil
+	}
+	return failed(op, c.cfg.Prefix, f)
 }
 
-// Counts returns the counts of c. It sends nothing.
-func (c *Client) Counts() (n Counts) {
-	for _, g := range c.leases.All() {
-		if !g.Idle() {
-			name, _ := scripts.CutSlot(g.Name)
-			n.Held = append(n.Held, name)
+// Quarantine implements Quarantine of package admin. It reports whether the client has a master of this name.
+func (c *Client) Quarantine(ctx context.Context, addr string) (known bool, err error) {
+	masters := c.voters.View().Config.Order
+	k := slices.IndexFunc(masters, func(i int) bool { return c.pool.Addr(i) == addr })
+	switch {
+	case k < 0:
+		return false, nil
+	case c.cfg.MaxTTL == 0:
+		return true, errUnguarded
+	}
+	i := masters[k]
+	return true, c.withRecords(ctx, "quarantine", func(*admission.View) error { return c.voters.Quarantine(ctx, i) })
+}
+
+var errUnguarded = Invalid("the restart guard is off in this Locker, so there are no admission records")
+
+// RaiseMaxTTL implements RaiseMaxTTL of package admin.
+func (c *Client) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
+	switch {
+	case c.cfg.MaxTTL == 0:
+		return errUnguarded
+	case d < MinTTL || d > MaxTTL || d%time.Millisecond != 0:
+		return Invalid("max TTL %v: must be from %v to %v, in whole milliseconds", d, MinTTL, MaxTTL)
+	}
+	return c.withRecords(ctx, "max-ttl", func(view *admission.View) error {
+		for _, i := range view.Config.Order {
+			if have := view.Masters[i].Record.MaxTTL; have > d {
+				return Invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/change.md, "+
+					"Max TTL and admission", d, c.pool.Addr(i), have)
+			}
+			if err := admission.ShortBacklog(view.Masters[i].Backlog, d); err != nil {
+				return Invalid("max TTL %v: %s would lose its vote: %w", d, c.pool.Addr(i), err)
+			}
+		}
+		all := quorum.Rule{Old: view.Config.Rule.All()}
+		if err := c.raiseQuarantines(ctx, all, d); err != nil {
+			return err
+		}
+		longest := func(st *admission.State, r *scripts.Record) (bool, error) {
+			r.MaxTTL = d
+			return st.Record.Quarantine >= d && st.Record.MaxTTL >= d, disagrees(st)
+		}
+		return c.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longest)
+	})
+}
+
+// raiseQuarantines writes a quarantine of d to all masters, and returns when all of them have it at the same time. To
+// verify that, it reads all records again after the last write: none may have changed in the meantime. A record that
+// has changed may show that its master lost its data, and is in a shorter quarantine again.
+func (c *Client) raiseQuarantines(ctx context.Context, all quorum.Rule, d time.Duration) error {
+	for range 10 {
+		longer := func(st *admission.State, r *scripts.Record) (has bool, err error) {
+			r.Quarantine = max(r.Quarantine, d)
+			return st.Record.Quarantine >= d, disagrees(st)
+		}
+		if err := c.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longer); err != nil {
+			return err
+		}
+		before := c.voters.View()
+		after, err := c.voters.ReadRecords(ctx)
+		if err != nil {
+			return c.stopped("max-ttl", err)
+		}
+		same := func(i int) bool { return before.Masters[i].Text == after.Masters[i].Text }
+		if all.All().Where(same) == all.All() {
+			return nil
 		}
 	}
-	waiting := c.queue.Waiting()
-	n.WaitingHeld, n.WaitingNoQuorum = waiting.Held, waiting.NoQuorum
-	n.Unconfirmed = c.events.unconfirmed.Load()
-	n.Dropped, n.Panics = c.events.Queue.Counts()
-	return n
+	return errors.New("the admission records keep changing: try again when no master restarts")
+}
+
+// disagrees returns an error if the record of a master contains a configuration other than that of this client.
+func disagrees(st *admission.State) error {
+	if st.Agrees {
+		return nil
+	}
+	return admission.ErrMasterList
+}
+
+// write changes the records of masters until has returns true for all masters, or if every is false, for a majority of
+// each set of the rule.
+func (c *Client) write(
+	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
+	has change,
+) error {
+	err := c.onEach(ctx, op, rule, every, func(i int) error { // first check whether the change can succeed
+		_, _, err := wanted(&c.voters.View().Masters[i], has)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.onEach(ctx, op, rule, every, func(i int) error { return c.writeOne(ctx, i, step, has) })
+}
+
+// onEach calls do for the masters of a rule. It fails unless do succeeds for all masters, or if every is false, for a
+// majority of each set.
+func (c *Client) onEach(ctx context.Context, op string, rule quorum.Rule, every bool, do func(i int) error) error {
+	var have quorum.Set
+	f := &round.Failure{Decision: round.ErrNoQuorum, Quorum: rule.Least(), N: rule.N()}
+	for i := range rule.All().All() {
+		err := do(i)
+		var named *transport.Error
+		switch {
+		case err == nil:
+			have |= quorum.One(i)
+			continue
+		case errors.Is(err, lease.ErrClosed):
+			return err
+		case ctx.Err() != nil:
+			return c.stopped(op, fault.ContextError(ctx))
+		case !errors.As(err, &named):
+			err = &transport.Error{Addr: c.pool.Addr(i), Op: op, Err: err}
+		}
+		f.Masters = append(f.Masters, err)
+	}
+	if every {
+		f.Quorum = f.N
+	}
+	if have == rule.All() || !every && rule.Won(have) {
+		return nil
+	}
+	f.Granted = have.Len()
+	return failed(op, c.cfg.Prefix, f)
+}
+
+// A change reports whether a master already has the intended record. If not, it changes r, a copy of the record, to the
+// intended one. It returns an error if the master must not get that record.
+type change func(st *admission.State, r *scripts.Record) (has bool, err error)
+
+// wanted returns the record that f intends for a master, and whether the master already has it.
+func wanted(st *admission.State, f change) (r scripts.Record, has bool, err error) {
+	if r = st.Record; st.Text == "" {
+		return r, false, cmp.Or(st.Err, errors.New("no admission record that this client may change"))
+	}
+	if has, err = f(st, &r); err != nil {
+		err = cmp.Or(st.Err, err)
+	}
+	return r, has, err
+}
+
+// writeOne implements write for one master.
+func (c *Client) writeOne(
+	ctx context.Context, i int, step scripts.AdmitStep, has change,
+) error {
+	for range 10 { // other clients may change the record at the same time
+		st := &c.voters.View().Masters[i]
+		record, done, err := wanted(st, has)
+		if done || err != nil {
+			return err
+		}
+		record.Stamp = "" // each write gets a new stamp
+		err = c.voters.Step(ctx, i, scripts.AdmitRequest{
+			Step: step, Identity: record.Identity, Seen: st.Text, Record: record,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return errChanging
+}
+
+var errChanging = errors.New("other clients keep changing the admission record")
+
+// Check implements Check of package admin.
+func (c *Client) Check(ctx context.Context) (redlockinfo.Verdict, error) {
+	if !c.enter() {
+		return redlockinfo.Verdict{}, lease.ErrClosed
+	}
+	defer c.leave()
+	view, _ := c.voters.ReadRecords(ctx) // ignore the error: the states show which masters were not read
+	opts := diagnose.Options{
+		Prefix: c.cfg.Prefix, Unguarded: c.cfg.MaxTTL == 0, Admitted: view.Config.Rule.Won(view.Voting),
+	}
+	for _, i := range view.Config.Order {
+		if addr := c.pool.Addr(i); c.cfg.remembers(addr) {
+			opts.Durable = append(opts.Durable, addr)
+		}
+	}
+	report, err := diagnose.Masters(ctx, c.pool, opts)
+	if err != nil {
+		return redlockinfo.Verdict{}, err
+	}
+	for _, i := range view.Config.Order { // a contradiction is decided by a vote
+		if slices.ContainsFunc(report, func(f redlockinfo.Finding) bool { return f.NoVote && f.Master == c.pool.Addr(i) }) {
+			c.sender.Health.Doubt(i)
+		}
+	}
+	_ = c.unhealthy(ctx)
+	return c.present().Judge(report), nil
 }

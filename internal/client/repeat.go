@@ -8,6 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
@@ -16,8 +17,6 @@ const (
 	shortestPause = 10 * time.Millisecond // before the first retry; each later pause is longer by half
 	longestPause  = 250 * time.Millisecond
 	randomPause   = 20 * time.Millisecond // each pause is longer by a random part of this
-
-	LongestPause = longestPause + randomPause
 )
 
 // defaultPause returns the pause before retry n (from 1).
@@ -47,7 +46,7 @@ func (c *Client) repeat(ctx context.Context, op string, r *Request, try func() e
 		case <-changed:
 			continue
 		case <-ctx.Done():
-			err = contextError(ctx)
+			err = fault.ContextError(ctx)
 		case <-c.closing:
 			err = lease.ErrClosed
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
@@ -44,7 +45,7 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 
 // acquire acquires one slot.
 func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lock, error) {
-	ctx, cancel := s.settings.limited(caller)
+	ctx, cancel := s.settings.withWaitLimit(caller)
 	defer cancel()
 	for _, name := range s.slots {
 		if lease.InnermostOf(ctx, s.c.leases, name) != nil { // re-enter this slot
@@ -59,7 +60,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lo
 	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
 		lock, err = s.await(ctx, stats)
 	}
-	return lock, waited(caller, ctx, err)
+	return lock, limitReached(caller, ctx, err)
 }
 
 // one acquires slot i. If once is true, it makes a single attempt.
@@ -101,7 +102,7 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *Stats) (*Lock, err
 			case errors.Is(err, round.ErrOverloaded): // for the other slots, too
 				return nil, err
 			case ctx.Err() != nil && s.refusal(refused) != nil: // this attempt may have no replies
-				return nil, endedBy(s.refusal(refused), contextError(ctx))
+				return nil, endedBy(s.refusal(refused), fault.ContextError(ctx))
 			case ctx.Err() != nil:
 				return nil, err
 			case wait && time.Since(began) > waitqueue.DefaultUndecided: // slots that become free are noticed in queues only

@@ -50,8 +50,8 @@ func (h Handle) set() *Set { return h.s }
 // Locker is implemented by the types that embed a [Handle]: *redlock.Locker.
 type Locker interface{ set() *Set }
 
-// Of returns the Set of l.
-func Of(l Locker) *Set { return l.set() }
+// SetOf returns the Set of l.
+func SetOf(l Locker) *Set { return l.set() }
 
 // New returns a Set with one client for each transport. If sharded is true, or the transports are those of a cluster,
 // it numbers the clients and joins them, even a single one. If owned is true, Close closes the transports.
@@ -61,7 +61,7 @@ func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, 
 	switch {
 	case err != nil:
 		return nil, err
-	case sharded && cfg.Layout.Of > 0:
+	case sharded && cfg.Shard.Of > 0:
 		return nil, Invalid("WithShard excludes several shards")
 	case len(cfg.Initial) > 0 && len(cfg.Initial) != len(given):
 		return nil, Invalid("WithConfiguration has %d configurations, but there are %d shards: give one for each",
@@ -72,7 +72,7 @@ func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, 
 	for i, t := range ordered {
 		own := *cfg
 		if sharded {
-			own.Layout = scripts.Shard{Number: i + 1, Of: len(ordered)}
+			own.Shard = scripts.Shard{Number: i + 1, Of: len(ordered)}
 		}
 		if len(cfg.Initial) > 0 {
 			own.Initial = cfg.Initial[i : i+1]

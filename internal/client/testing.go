@@ -2,13 +2,45 @@ package client
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 )
 
-// What tests of package redlock need, beside the options.
+// What tests and the simulator need.
+
+// LongestPause is the longest pause of a call with tries.
+const LongestPause = longestPause + randomPause
+
+// WithClock replaces the clock of the transport.
+func WithClock(k *clock.Clock) Option { return OptionFunc(func(c *Config) { c.Clock = k }) }
+
+// WithMinValidity sets the validity that must be left after an acquire. The default is half of the TTL.
+func WithMinValidity(d time.Duration) CallOption {
+	return CallOptionFunc(func(s *Settings) { s.MinValidity = d })
+}
+
+// WithHandoffs bounds the local hand-offs of one lease: at most n, all within the time d.
+func WithHandoffs(n int, d time.Duration) CallOption {
+	return CallOptionFunc(func(s *Settings) { s.Handoffs, s.HandoffTime = int32(n), d })
+}
+
+// WithPoll makes a call poll with these pauses before each retry (from 1), instead of waiting in the queues.
+func WithPoll(pause func(retry int) time.Duration) CallOption {
+	return CallOptionFunc(func(s *Settings) { s.Poll, s.Tries = pause, math.MaxInt })
+}
+
+// HeldOn returns the number of masters that are connected and known to have the lock k, a *redlock.Lock, and the number
+// of all masters. The two are usually equal, but not just after Lock, when some masters have not answered yet.
+func HeldOn(k interface {
+	Context(parent context.Context) context.Context
+}) (on, n int) {
+	i := lease.Innermost(k.Context(context.Background())).Lease().Info()
+	return i.On, i.Expects
+}
 
 // ReconfigureSlowly is Reconfigure without its checks, with a pause between taking the numbers of the masters and using
 // them.
@@ -17,7 +49,7 @@ func (c *Client) ReconfigureSlowly(ctx context.Context, next Configuration, paus
 	if err != nil {
 		return err
 	}
-	defer leave(c.pool, want)
+	defer releaseMasters(c.pool, want)
 	time.Sleep(pause)
 	return c.changeTo(ctx, want)
 }
@@ -54,9 +86,9 @@ type interrupted struct {
 	f func(moment string)
 }
 
-func (e interrupted) Attempted(g *lease.Lease, r *round.Round, ballot int64, err error) {
+func (e interrupted) Attempted(l *lease.Lease, r *round.Round, ballot int64, err error) {
 	e.f("attempt")
-	e.Events.Attempted(g, r, ballot, err)
+	e.Events.Attempted(l, r, ballot, err)
 }
 
 func (e interrupted) Acquired(h lease.Holder) {
@@ -64,9 +96,9 @@ func (e interrupted) Acquired(h lease.Holder) {
 	e.Events.Acquired(h)
 }
 
-func (e interrupted) Extended(g *lease.Lease, err error) {
+func (e interrupted) Extended(l *lease.Lease, err error) {
 	e.f("extended")
-	e.Events.Extended(g, err)
+	e.Events.Extended(l, err)
 }
 
 func (e interrupted) Released(h lease.Holder, err error) {

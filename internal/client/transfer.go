@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // handlePrefix begins every handle; its digit is the version of the format.
@@ -22,14 +23,14 @@ func (k *Lock) Export() (string, error) {
 	if k.keys.Role() != scripts.Plain {
 		return "", Invalid("export %.80q: only plain locks can be exported, not those of an RWLock", k.Name())
 	}
-	id, ballot, err := k.hold.Export()
+	id, ballot, err := k.Hold.Export()
 	switch {
 	case errors.Is(err, lease.ErrNested):
 		return "", Invalid("export %.80q: %s", k.Name(), Plain(err))
 	case err != nil:
 		return "", lockError("export", k.Name(), err)
 	}
-	return exportedLock{prefix: k.c.cfg.Prefix, name: k.hold.Lease().Name, id: id, token: ballot}.String(), nil
+	return exportedLock{prefix: k.c.cfg.Prefix, name: k.Hold.Lease().Name, id: id, token: ballot}.String(), nil
 }
 
 // NameIn returns the name in a handle, or "" if the handle is invalid.
@@ -58,18 +59,18 @@ func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *
 	}
 	defer c.leave()
 	if ctx.Err() != nil {
-		return nil, &Error{Op: "import", Name: name, Failure: round.Failure{Cause: contextError(ctx)}}
+		return nil, &Error{Op: "import", Name: name, Failure: round.Failure{Cause: fault.ContextError(ctx)}}
 	}
 	k := &Lock{}
 	k.init(c, from.name, scripts.Plain)
-	g := c.leases.NewImport(from.name, &k.keys, from.id)
-	return c.takeOver(ctx, "import", from, g, k, s, stats)
+	l := c.leases.NewImport(from.name, &k.keys, from.id)
+	return c.takeOver(ctx, "import", from, l, k, s, stats)
 }
 
 // Downgrade implements Downgrade of package redlock.
 func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock, error) {
 	c, name := k.c, k.Name()
-	if k.hold.Lease().Role() != scripts.Writer {
+	if k.Hold.Lease().Role() != scripts.Writer {
 		return nil, Invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
 	}
 	s, err := s.shared()
@@ -80,7 +81,7 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 		return nil, lease.ErrClosed
 	}
 	defer c.leave()
-	id, ballot, err := k.hold.Downgrade()
+	id, ballot, err := k.Hold.Downgrade()
 	switch {
 	case errors.Is(err, lease.ErrNested):
 		return nil, Invalid("downgrade %.80q: %s", name, Plain(err))
@@ -89,24 +90,14 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	}
 	reader := &Lock{}
 	reader.init(c, name, scripts.Reader)
-	g := c.leases.NewImport(name, &reader.keys, id)
-	g.Inherits(ballot)
-	return c.takeOver(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, g, reader, s, stats)
+	l := c.leases.NewImport(name, &reader.keys, id)
+	l.Inherits(ballot)
+	return c.takeOver(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, l, reader, s, stats)
 }
 
-// shared returns a copy of s with the settings for a lock of an RWLock.
-func (s *Settings) shared() (*Settings, error) {
-	if s.MinHold > 0 {
-		return nil, Invalid("minimum hold %v: locks of an RWLock have no minimum hold", s.MinHold)
-	}
-	changed := *s
-	changed.Handoffs, changed.Linger = 0, 0
-	return &changed, nil
-}
-
-// takeOver takes over an exported lock with the lease g, and makes k its first hold.
+// takeOver takes over an exported lock with the lease l, and makes k its first hold.
 func (c *Client) takeOver(
-	ctx context.Context, op string, from exportedLock, g *lease.Lease, k *Lock, s *Settings, stats *Stats,
+	ctx context.Context, op string, from exportedLock, l *lease.Lease, k *Lock, s *Settings, stats *Stats,
 ) (*Lock, error) {
 	caller := ctx
 	ctx, cancel := c.limited(caller, s)
@@ -114,7 +105,7 @@ func (c *Client) takeOver(
 	won, began := false, c.cfg.Clock.Now()
 	defer func() {
 		if !won {
-			g.Abandon()
+			l.Abandon()
 		}
 	}()
 	err := c.repeat(ctx, op, &Request{Name: from.name, Wait: true, Settings: s}, func() error {
@@ -124,13 +115,13 @@ func (c *Client) takeOver(
 		if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
 			return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
 		}
-		return g.Import(ctx, op, &s.Terms, from.token, stats)
+		return l.Import(ctx, op, &s.Terms, from.token, stats)
 	})
 	if err != nil {
 		return nil, c.waited(caller, ctx, err)
 	}
 	won = true
-	if err := c.begin(g, k, s); err != nil {
+	if err := c.queue.Begin(l, &k.Hold, &s.Terms); err != nil {
 		return nil, failed(op, from.name, err)
 	}
 	return k, c.stillGood(k, s)

@@ -7,8 +7,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/lease"
-	"github.com/redlock-go/redlock/internal/round"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
@@ -22,21 +20,11 @@ func (c *Client) try(ctx context.Context, r *Request, k *Lock) error {
 	s := r.Settings
 	a := &lease.Attempt{Op: "lock", Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Stats: r.Stats}
 	a.Patience = c.patience(r.Wait)
-	held := func() error { return nil }
-	if k.keys.Role() == scripts.Plain {
-		if c.queue.TakeOver(r.Name, &k.hold, &s.Terms) {
-			return nil
-		}
-		held = func() error { return c.heldHere(r.Name) }
-	}
-	if err := held(); err != nil {
-		return err
-	}
 	limit := cmp.Or(s.WaitLimit, waitqueue.DefaultUndecided)
 	if s.once {
 		limit = 0
 	}
-	return c.queue.Try(ctx, a, limit, held, func(g *lease.Lease) error { return c.begin(g, k, s) })
+	return c.queue.Try(ctx, a, &k.Hold, limit)
 }
 
 // patience returns how long an attempt may wait for the limit of concurrent attempts; 0 means until its context ends.
@@ -45,19 +33,6 @@ func (c *Client) patience(wait bool) time.Duration {
 		return 0
 	}
 	return turnTimeouts * c.voters.View().Config.Slowest
-}
-
-// heldHere returns the failure of a call for a name that this client itself holds, or nil if it does not hold the name.
-// Such a call sends nothing.
-func (c *Client) heldHere(name string) error {
-	g := c.queue.Holder(name)
-	if g == nil {
-		return nil
-	}
-	i, rule := g.Info(), c.voters.View().Config.Rule
-	return &round.Failure{
-		Decision: round.ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
-	}
 }
 
 // settled returns the view once a quorum votes, or none can be expected. A new client first waits for masters that are

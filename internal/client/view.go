@@ -57,7 +57,7 @@ const guardedByOthers = "redlock: the restart guard is off here, but admission r
 
 // hash returns the hash of everything in a configuration on which two clients must agree.
 func (c *Client) hash(of *quorum.Config) string {
-	return scripts.Configuration{Shard: c.cfg.Layout, Masters: of.Masters, Next: of.Next, Epoch: of.Epoch}.Hash()
+	return scripts.Configuration{Shard: c.cfg.Shard, Masters: of.Masters, Next: of.Next, Epoch: of.Epoch}.Hash()
 }
 
 // introduce names the connections of the pool after this client and its configuration now.
@@ -66,8 +66,8 @@ func (c *Client) introduce(now *quorum.Config) {
 		Label: c.cfg.Label, Prefix: c.cfg.Prefix, Epoch: now.Epoch, Observer: c.cfg.Observer,
 		List: c.hash(now),
 	}
-	if c.cfg.Layout.Of > 0 {
-		n.Shard = c.cfg.Layout.String()
+	if c.cfg.Shard.Of > 0 {
+		n.Shard = c.cfg.Shard.String()
 	}
 	c.pool.SetClientName(c, n)
 }

@@ -153,36 +153,6 @@ func (m *services) firstTerm(r *round.Round, terms *Terms) scripts.Term {
 	return term
 }
 
-// Start makes h the first hold of a lease that was won, and makes the lease live. If the Manager has closed, or too
-// many masters have lost the lease since it was won, Start releases the lease and returns a *round.Failure.
-func (h *Hold) Start(l *Lease, terms *Terms) error {
-	now := l.m.Clock.Now()
-	l.address()
-	l.mu.Lock()
-	h.beginLocked(l, terms, now)
-	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
-	view := l.m.View() // read after Add, because Manager.Changed handles later changes
-	l.on.lose(l.on.has &^ same(l.sent.view, view))
-	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
-	why := l.goneLocked()
-	if !open {
-		why = closed
-	}
-	if why != nil {
-		end := l.endLocked(&reason{err: why.err, sends: true}) // no event reports this end
-		l.ownership.terms.MinHold = 0                          // the caller does not get the lease
-		l.mu.Unlock()
-		end.finish()
-		return &round.Failure{Decision: why.err}
-	}
-	l.mu.Unlock()
-	l.m.Events.Acquired(h)
-	if lacks != 0 {
-		l.ExtendSoon(0)
-	}
-	return nil
-}
-
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
 // was won.
 func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
@@ -373,8 +343,8 @@ func (m *Manager) nextNumber() uint64 {
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
 }
 
-// afterWin is called with each vote, and acts on the refusals of a round that was won. It removes the waiter of the call
-// from the queues of the masters that have refused. It notifies the owners of the leases that these masters have
+// afterWin is called with each vote, and acts on the refusals of a round that was won. It removes the waiter of the
+// call from the queues of the masters that have refused. It notifies the owners of the leases that these masters have
 // reported: a majority of the masters has lost each of those leases.
 func (a *voteRecorder) afterWin(r *round.Round, i int, v *round.Vote, decides bool) {
 	set := quorum.Set(0)

@@ -55,7 +55,8 @@ func (t *Terms) leaseTTL(held time.Duration) time.Duration {
 	return max(t.TTL, t.remainingMinHold(held))
 }
 
-// A state is the state of a lease: see the diagram in doc.go.
+// A state is the state of a lease. A lease that was won is live until it ends, and may be idle in between: see
+// linger.go.
 type state uint8
 
 const (

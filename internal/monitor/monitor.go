@@ -173,7 +173,6 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		f.Lose()
 		f.Up, f.Lost, t.session, t.inFlight, t.refusedAt = true, 0, e.Session, false, clock.Instant{}
 		// Another Locker with the same pool may have begun the quarantine that the moves require before this one started.
-		//
 		f.Moved = !m.settings.Pool.Quarantined(e.Master, e.Info.Moves, string(m.settings.Prefix))
 		if t.moves = e.Info.Moves; f.Moved {
 			t.memory.Forget()
@@ -219,7 +218,6 @@ func (m *Monitor) decide() time.Duration {
 	next.Voting, next.Connecting = in(admission.Voting)&c.Rule.All(), in(admission.Connecting)&c.Rule.All()
 	// While no quorum votes, no client acquires locks, so no vote would show that a voting master has lost its record.
 	// While it is doubtful whether a clock is wrong, the others must be read more often than by heartbeats.
-	//
 	m.doubt = slices.ContainsFunc(m.facts, func(f admission.Fact) bool { return f.Up && f.Doubted })
 	if m.settings.MaxTTL > 0 && (!c.Rule.Won(next.Voting) || m.doubt) {
 		for i := range next.Voting.All() {

@@ -17,7 +17,7 @@ type Configuration struct {
 
 // String returns the text of the configuration. Two configurations are the same if their texts are equal.
 func (conf Configuration) String() string {
-	return fmt.Sprintf("group=%v masters=%s next=%s epoch=%d", conf.Shard, conf.Masters, cmp.Or(conf.Next, "-"),
+	return fmt.Sprintf("shard=%v masters=%s next=%s epoch=%d", conf.Shard, conf.Masters, cmp.Or(conf.Next, "-"),
 		conf.Epoch)
 }
 

@@ -95,7 +95,7 @@ func (c *cluster) tagOf(name string) string {
 // bucketOf returns the address of a master of the bucket to which a name belongs.
 func bucketOf(l *redlock.Locker, name string) string {
 	for _, m := range admin.Of(l).Masters() {
-		if m.Shard == sharding.Pick(name, len(client.Of(l).Clients)) {
+		if m.Shard == sharding.Pick(name, len(client.SetOf(l).Clients)) {
 			return m.Addr
 		}
 	}

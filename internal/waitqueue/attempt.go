@@ -66,9 +66,7 @@ func (t *trial) leave() {
 // attempt returns the refusal of an attempt that the call has not seen yet, unless the refusal depends on terms that
 // differ. If no other call has made such an attempt, the call itself makes one. It never makes an attempt while another
 // is under way.
-func (t *trial) attempt(
-	ctx context.Context, a *lease.Attempt, held func() error, begin func(*lease.Lease) error,
-) (*round.Round, error) {
+func (t *trial) attempt(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*round.Round, error) {
 	q := t.q
 	q.mu.Lock()
 	for {
@@ -97,12 +95,14 @@ func (t *trial) attempt(
 	t.of.latest, t.seen = at, at.number
 	q.mu.Unlock()
 	defer close(at.done)
-	if err := held(); err != nil {
-		return nil, err
+	if t.name != "" {
+		if err := q.heldHere(t.name); err != nil {
+			return nil, err
+		}
 	}
 	l, r, err := q.Manager.Acquire(ctx, a)
 	if err == nil {
-		return r, begin(l)
+		return r, q.Begin(l, h, a.Terms)
 	}
 	if f, ok := round.AsFailure(err); ok && f.Cause == nil {
 		at.failure, at.round = f, r

@@ -18,7 +18,7 @@
 // release. Calls of an RWLock are never in the local queue: each of them is a contender, and the masters keep the
 // order.
 //
-// TryLock, and calls with a limit of attempts or a backoff of their own, do not wait here, but make attempts of their
+// TryLock, and calls with a limit of attempts, do not wait here, but make attempts of their
 // own (acquire.go), or take the refusal of another such call as theirs (attempt.go). These calls send nothing while
 // their own Locker holds the name. If simultaneous calls split the votes, so that no lease has a majority, each of them
 // tries again for half a second. The call with the most votes tries first. The others first pause for two to four more
@@ -49,12 +49,21 @@
 // attempt puts the waiter back. If a wake-up is for a waiter that this Locker no longer has, the Locker removes the
 // waiter from the queue, unless the Locker holds the name and the release of its lease will remove the waiter.
 //
+// A call that has won leaves the queues: a master that grants the lease removes the waiter, and one that has refused is
+// told to.
+//
+// # How a waiter gets the lock
+//
+//	of this Locker    Hold.Unlock, successorLocked (package lease), Successor, finishHandoff, signal, next
+//	of another one    Releasing, Lease.release, release.lua, which publishes to the first waiter; feed, the listener of
+//	                  package client, Queue.WakeUp, next, untilAttemptLocked, prepare, Manager.Acquire
+//
 // # Files
 //
 //	local.go    the local queue: which call contends, and which gets a lease that is handed off
 //	levels.go   the order of the local queue
 //	contend.go  the loop of a call that waits, and when a contender tries again
-//	acquire.go  calls that do not wait: how often they try
+//	try.go      calls that do not wait: how often they try
 //	attempt.go  attempts that such calls share
 //	tickets.go  the places in the masters' queues
 //	inbox.go    the subscription, and the wake-ups and messages about leases that arrive through it

@@ -35,7 +35,7 @@ func TestManyCallsLeaveTheLocalQueue(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, order := range []string{"from the front", "from the back", "at random", "one after the other, by hand-off"} {
 		q, began := idleQueue(), time.Now()
-		q.RecordHold(&lease.Lease{Name: "n"})
+		recordHold(q, &lease.Lease{Name: "n"})
 		calls := make([]*Call, many)
 		for i := range calls {
 			calls[i] = &Call{Name: "n", Keys: &scripts.Keys{}, Priority: i % 2, Terms: terms(), Hold: &lease.Hold{}}

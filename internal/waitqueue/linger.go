@@ -80,9 +80,9 @@ func (n *contention) terms() *lease.Terms {
 	return &terms
 }
 
-// TakeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
+// takeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
 // [lease.Hold.TakeOver].
-func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
+func (q *Queue) takeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
 	q.mu.Lock()
 	var l *lease.Lease
 	if nq := q.names[name]; nq != nil {

@@ -263,11 +263,27 @@ func (q *Queue) Holder(name string) *lease.Lease {
 	return nil
 }
 
-// RecordHold records a lease of a call that has not waited here, such as TryLock or Import.
-func (q *Queue) RecordHold(l *lease.Lease) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.recordHoldLocked(l)
+// Begin makes h the first hold of a lease that a call has won without waiting here, by [Queue.Try] or an import.
+func (q *Queue) Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
+	if l.Role() == scripts.Plain {
+		q.mu.Lock()
+		q.recordHoldLocked(l)
+		q.mu.Unlock()
+	}
+	return h.Start(l, terms)
+}
+
+// heldHere returns the failure of a call for a name that this Locker itself holds, or nil if it does not hold the name.
+// Such a call sends nothing.
+func (q *Queue) heldHere(name string) error {
+	l := q.Holder(name)
+	if l == nil {
+		return nil
+	}
+	i, rule := l.Info(), q.Manager.View().Config.Rule
+	return &round.Failure{
+		Decision: round.ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: l.ID, Token: i.Token,
+	}
 }
 
 func (q *Queue) recordHoldLocked(l *lease.Lease) {

@@ -88,7 +88,7 @@ func (g *game) step() {
 		g.q.mu.Unlock()
 	case pick < 9 && w.contender == nil:
 		w.holder = &lease.Lease{Name: "n"}
-		g.q.RecordHold(w.holder)
+		recordHold(g.q, w.holder)
 	case pick < 10 && w.holder != nil:
 		g.q.Ended(&lease.Lease{Name: "n"}) // the end of an earlier lease does not end the hold
 		h := w.holder
@@ -161,7 +161,7 @@ func TestSuccessorAsTable(t *testing.T) {
 		if q.Successor("n", c.left, c.ttl) != nil {
 			t.Errorf("%s: there is a successor although no call waits", c.name)
 		}
-		q.RecordHold(&lease.Lease{Name: "n"})
+		recordHold(q, &lease.Lease{Name: "n"})
 		first := &Call{Name: "n", Keys: &scripts.Keys{}, Terms: terms(), Hold: &lease.Hold{}}
 		c.change(first)
 		q.join(first)
@@ -172,4 +172,10 @@ func TestSuccessorAsTable(t *testing.T) {
 			t.Errorf("%s: the successor is %+v", c.name, successor)
 		}
 	}
+}
+
+func recordHold(q *Queue, l *lease.Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.recordHoldLocked(l)
 }

@@ -17,7 +17,7 @@ import (
 type Admin struct{ set *client.Set }
 
 // Of returns the operator calls of l. Of sends nothing.
-func Of(l *redlock.Locker) Admin { return Admin{client.Of(l)} }
+func Of(l *redlock.Locker) Admin { return Admin{client.SetOf(l)} }
 
 // Masters returns the state of each master, shard by shard and in the order of the configuration. It sends nothing and
 // does not block.

@@ -23,7 +23,7 @@ import (
 // ConfigMap volume, unless the volume is mounted by subPath.
 func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 	var used []redlock.Configuration
-	log, logged := client.Of(locker).Logger(), ""
+	log, logged := client.SetOf(locker).Logger(), ""
 	for {
 		c, err := configfile.Read(path)
 		if err == nil && used == nil && !slices.ContainsFunc(c.Configurations(), changes) {
@@ -33,13 +33,13 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 			if err = use(ctx, locker, c); err == nil {
 				if used != nil || logged != "" { // the first use is no news, unless an error was logged
 					log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch,
-						"list", strings.Join(client.Of(locker).Lists(), ","))
+						"list", strings.Join(client.SetOf(locker).Lists(), ","))
 				}
 				used, logged = c.Configurations(), ""
 			}
 		}
 		if ctx.Err() == nil {
-			client.Of(locker).FileUnusable.Store(err != nil)
+			client.SetOf(locker).FileUnusable.Store(err != nil)
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()

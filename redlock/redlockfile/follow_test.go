@@ -91,7 +91,7 @@ func TestFollowAConfigMap(t *testing.T) {
 		t.Error(err)
 	}
 	// H164: the log names the whole configuration, not only its epoch.
-	want := "epoch=1 list=" + client.Of(locker).Lists()[0] + "\n"
+	want := "epoch=1 list=" + client.SetOf(locker).Lists()[0] + "\n"
 	cancel()
 	<-ended
 	if err := errors.Join(lock.Unlock(t.Context()), locker.Close()); err != nil {

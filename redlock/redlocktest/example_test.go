@@ -82,7 +82,7 @@ func lockerOver(masters *redlocktest.Masters, opts ...redlock.Option) (locker *r
 	if locker, err = redlock.New(p, opts...); err != nil {
 		panic(err)
 	}
-	client.Of(locker).AwaitKnown(context.Background())
+	client.SetOf(locker).AwaitKnown(context.Background())
 	return locker, func() {
 		_ = locker.Close()
 		_ = p.Close()

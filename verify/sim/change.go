@@ -210,11 +210,11 @@ func (k *configurer) operate(l *redlock.Locker) {
 		w.mu.Lock()
 		w.aborting = true
 		w.mu.Unlock()
-		step("AbortChange", clients.Of(l).AbortChange, &k.aborted)
+		step("AbortChange", clients.SetOf(l).AbortChange, &k.aborted)
 	} else if !k.raised {
-		step("RaiseEpoch", clients.Of(l).RaiseEpoch, &k.raised)
+		step("RaiseEpoch", clients.SetOf(l).RaiseEpoch, &k.raised)
 	} else if !k.finished {
-		step("FinishChange", clients.Of(l).FinishChange, &k.finished)
+		step("FinishChange", clients.SetOf(l).FinishChange, &k.finished)
 	}
 }
 
@@ -259,7 +259,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
 	epoch := func(l *redlock.Locker) int64 { return admin.Of(l).Configuration()[0].Epoch }
-	for err = clients.Of(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = clients.Of(l).AbortChange(ctx) {
+	for err = clients.SetOf(l).AbortChange(ctx); err != nil && epoch(l) < 2; err = clients.SetOf(l).AbortChange(ctx) {
 		if errors.Is(err, redlock.ErrInvalid) {
 			return nil // clients may already use the final configuration
 		}
@@ -268,7 +268,7 @@ func (w *simulation) giveUp(ctx context.Context, c *client) error {
 		}
 		w.sleep(2 * time.Second)
 	}
-	tools, old := clients.Of(l), len(w.plan.move.old)
+	tools, old := clients.SetOf(l), len(w.plan.move.old)
 	for on := 0; on < old && ctx.Err() == nil; { // as documented, repeat RaiseEpoch for masters that were down
 		if err := tools.RaiseEpoch(ctx); err == nil {
 			state, _ := tools.Change(ctx)
@@ -296,10 +296,11 @@ func (w *simulation) finish(ctx context.Context, c *client) error {
 	w.mu.Lock()
 	c.old = append(c.old, l) // closed at the end of the run
 	w.mu.Unlock()
-	if err := clients.Of(l).RaiseEpoch(ctx); err != nil {
+	if err := clients.SetOf(l).RaiseEpoch(ctx); err != nil {
 		return err
 	}
-	for err = clients.Of(l).FinishChange(ctx); err != nil && ctx.Err() == nil; err = clients.Of(l).FinishChange(ctx) {
+	set := clients.SetOf(l)
+	for err = set.FinishChange(ctx); err != nil && ctx.Err() == nil; err = set.FinishChange(ctx) {
 		w.sleep(2 * time.Second)
 	}
 	return err

@@ -311,11 +311,11 @@ func (s *step) call(p *client, verb, name string) {
 			return admin.Of(p.Locker).Reconfigure(ctx, p.next(verb, numbers(name)))
 		}))
 	case "finish": // the change
-		p.call(o, "finish the change", "has finished the change", "", only(clients.Of(p.Locker).FinishChange))
+		p.call(o, "finish the change", "has finished the change", "", only(clients.SetOf(p.Locker).FinishChange))
 	case "admit":
 		p.call(o, "admit all masters", "has admitted all masters", "", only(admin.Of(p.Locker).Admit))
 	case "raise": // the epoch
-		p.call(o, "raise the epoch", "has raised the epoch", "", only(clients.Of(p.Locker).RaiseEpoch))
+		p.call(o, "raise the epoch", "has raised the epoch", "", only(clients.SetOf(p.Locker).RaiseEpoch))
 	case "die": // like SIGKILL: nothing that the client does from now on reaches the masters
 		s.mu.Lock()
 		defer s.mu.Unlock()

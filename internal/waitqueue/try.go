@@ -9,6 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -24,16 +25,22 @@ const (
 // other callers first pause for some more round trips, partly random, in which their votes are rolled back. The pauses
 // grow. If limit is 0, Try makes one attempt.
 //
-// The calls of this Locker for one name share attempts: see attempt.go. begin is called with the lease of a won
-// attempt. Before an attempt, held is called; if it returns an error, nothing is sent, and Try returns this error.
-func (q *Queue) Try(
-	ctx context.Context, a *lease.Attempt, limit time.Duration, held func() error, begin func(*lease.Lease) error,
-) error {
+// h becomes the first hold of the lease. The calls of this Locker for one name share attempts: see attempt.go. A name
+// that this Locker itself holds is refused without a message; if its lease lingers, h takes it over.
+func (q *Queue) Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit time.Duration) error {
+	if a.Keys.Role() == scripts.Plain {
+		if q.takeOver(a.Name, h, a.Terms) {
+			return nil
+		}
+		if err := q.heldHere(a.Name); err != nil {
+			return err
+		}
+	}
 	began, last := time.Now(), error(nil)
 	t := q.joinTrial(a)
 	defer t.leave()
 	for n := 1; ; n++ {
-		r, err := t.attempt(ctx, a, held, begin)
+		r, err := t.attempt(ctx, a, h)
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return WithLastFailure(last, err)
 		}
