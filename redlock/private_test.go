@@ -25,7 +25,9 @@ func (l *Locker) Ready(ctx context.Context) []redlockinfo.Master {
 }
 
 // Set returns the configuration of the only shard.
-func (l *Locker) Set() Configuration { return Configuration(client.SetOf(l).Clients[0].Configuration()) }
+func (l *Locker) Set() Configuration {
+	return Configuration(client.SetOf(l).Clients[0].Configuration())
+}
 
 func (l *Locker) Warnings() []string { return client.SetOf(l).Warnings() }
 

@@ -50,14 +50,14 @@ type Event struct {
 	Context context.Context
 	// Op is the call. The Lock and the Unlock within a Do are separate calls with the context of the Do. For a vote, Op is
 	// the step of the call, for example "roll back".
-	Op     Op
-	Name   string // name of the lock as the caller passed it, even if it is invalid
-	Slot   int    // number of the slot of a redlock.Semaphore; 0 for other locks, and for a call
-	ID     string // id of the lease
-	Token  int64  // fencing token; for an attempt, the ballot; 0 if there is none
-	Master string // address of the master
-	State  State  // the state of a master
-	Vote   Vote   // the vote of a master
+	Op      Op
+	Name    string        // name of the lock as the caller passed it, even if it is invalid
+	Slot    int           // number of the slot of a redlock.Semaphore; 0 for other locks, and for a call
+	ID      string        // id of the lease
+	Token   int64         // fencing token; for an attempt, the ballot; 0 if there is none
+	Master  string        // address of the master
+	State   State         // the state of a master
+	Vote    Vote          // the vote of a master
 	Elapsed time.Duration // duration of the call, the attempt or the vote
 	Held    time.Duration // how long the lock has been held, or was held if it has ended
 	// Left is the remaining validity. If the lock has ended, Left is how long the masters still keep the name because of

@@ -8,7 +8,7 @@ import (
 // A Master is the state of one master.
 type Master struct {
 	Addr    string
-	Shard   int           // number of the shard, from 1; 0 without shards
+	Shard   int // number of the shard, from 1; 0 without shards
 	State   State
 	Left    time.Duration // remaining time of a quarantine
 	MaxTTL  time.Duration // max TTL in the admission record; 0 if no record was read; see Admin.RaiseMaxTTL
@@ -23,12 +23,12 @@ type State string
 
 // The states of a master.
 const (
-	StateConnecting   State = "connecting" // the first connection, or the read of the record, is pending
-	StateDown         State = "down"       // unreachable, or refused by the pool
+	StateConnecting State = "connecting" // the first connection, or the read of the record, is pending
+	StateDown       State = "down"       // unreachable, or refused by the pool
 	StateQuarantine State = "quarantine" // does not vote, because it may have lost locks that are still valid
-	StateVoting       State = "voting"
-	StateFailing      State = "failing" // votes, but its last acquire ended in an error, or its clock is wrong
-	StateBlocked      State = "blocked" // cannot vote until a problem is fixed
+	StateVoting     State = "voting"
+	StateFailing    State = "failing" // votes, but its last acquire ended in an error, or its clock is wrong
+	StateBlocked    State = "blocked" // cannot vote until a problem is fixed
 )
 
 // MarshalJSON implements [json.Marshaler]. Err is the text of the error, and is left out if there is none. Durations
