@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
-	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )

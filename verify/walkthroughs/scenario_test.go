@@ -13,11 +13,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/clock"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
-	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 )
 
