@@ -100,6 +100,25 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 	}
 }
 
+// A lease has expired, but its holder is silent. A release that raises the fence, and so sets the expiry of the key
+// again, still wakes the first waiter.
+func TestReleaseBesideExpiredLeaseWakesWaiter(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	c.want(quorum.Granted, acquire("a", grant(me, 1), now))
+	first := c.contender(other, now+1, 0, false)
+	if v := first.ask("a", now+1); v.Outcome != quorum.Held {
+		t.Fatalf("beside a lease the waiter got %+v", v)
+	}
+	c.must("PEXPIRE", prefix.Lock("a"), 60_000) // 15 s after the end of the lease
+	c.release("a", scripts.Ending{Leases: []string{grant(me, 2)}, Ballot: now + 2})
+	if left := c.counts("a", first.ticket); left > time.Second {
+		t.Errorf("the waiter was not woken: it counts for another %v", left)
+	} else {
+		first.wantHint("a")
+	}
+}
+
 // If a writer is first in the queue, later readers are refused until 8 s after the writer's last acquire, although
 // the writer counts for 20 s. If the writer acquires again after that, it still has its old place.
 func TestSilentWriterInFrontLetsReadersPass(t *testing.T) {

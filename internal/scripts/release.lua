@@ -38,5 +38,6 @@ elseif ARGV[2] and ARGV[1] ~= '' then
 end
 if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[7])) < 0) then leave(waiter) end
 if ballot > 0 then raise(ballot) end
-if call('EXISTS', queue) == 1 and (leases() < 1 or call('PTTL', lock) < kept) and drop() then wake() end
+-- A lease that had expired before this script stays expired, although raise lets the key live longer.
+if call('EXISTS', queue) == 1 and (leases() < 1 or left < kept) and drop() then wake() end
 return present

@@ -48,7 +48,7 @@ func script(name, sha string, once bool) *frame.Script {
 var (
 	Acquire = script("acquire", "90877bd3ec4713bdc42cb596c3a19ac154414744", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
-	Release = script("release", "7b985acd14d718323bc1b09871b23bc0bf00c9c2", false)
+	Release = script("release", "09eac42fa0876a02c578692129fc3b12896f0e79", false)
 	Inspect = script("inspect", "e0eae5c48f9582362759c979a8c94b558d52093e", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 

@@ -92,7 +92,8 @@ func (c *call) release() any {
 	if !c.exists(c.queue()) {
 		return int64(present)
 	}
-	if c.typed(lock, Hash).leases() < 1 || c.state.TTL(c.now, lock) < n.kept {
+	// A lease that had expired before this call stays expired, although raise lets the key live longer.
+	if c.typed(lock, Hash).leases() < 1 || n.left < n.kept {
 		if c.drop() {
 			c.wake(waiter{})
 		}
