@@ -25,7 +25,7 @@ import (
 )
 
 func adviceCases() []adviceCase {
-	return slices.Concat(connectionAdvice(), certificateAdvice(), loginAdvice(), serverAdvice(), writeAdvice(),
+	return slices.Concat(connectionAdvice(), certificateAdvice(), tlsAdvice(), loginAdvice(), serverAdvice(), writeAdvice(),
 		rightsAdvice(),
 		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
 }
@@ -377,6 +377,14 @@ func rightsAdvice() []adviceCase {
 		{name: "renamed", about: "rights", what: "evalsha (renamed",
 			spoil: func(e *adviceEnv) { e.replace("--rename-command", "EVALSHA", "") },
 			apply: func(e *adviceEnv, _ *printed) { e.replace() }},
+		{name: "refused scripts", about: "scripts", what: "undeclared key", spoil: func(e *adviceEnv) {
+			e.urls[1] = e.named("redis://" + redistest.Refusing(e.t, e.master.Addr(), func(words []string) string {
+				if words[0] == "EVALSHA" || words[0] == "EVAL" {
+					return "ERR script tried accessing undeclared key"
+				}
+				return ""
+			}))
+		}, apply: plainURL},
 		{name: "a TTL of the record", about: "record", what: "has a TTL", spoil: func(e *adviceEnv) { // H172
 			e.admin("PEXPIRE", "redlock:admission", "3600000")
 		}},

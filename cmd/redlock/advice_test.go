@@ -54,8 +54,12 @@ type adviceEnv struct {
 	plain  []string          // the URLs of the servers, without the changes of the case
 
 	replica *redisproc.Server // the replica of master 1
-	second  string            // address of a second sentinel
+	second  string            // address of a sentinel, which is not in the URL of master 1
 	honest  atomic.Bool       // the proxy in front of master 1 no longer changes replies
+	before  func()            // called before each check, if set
+
+	certificates string // the directory of the certificates of master 1
+	tlsPort      string // the port of master 1 for TLS
 
 	clock *redistest.ShiftedServer // the server with the wrong clock
 }
@@ -76,6 +80,9 @@ var (
 // check runs the command check. It returns the findings and the whole output.
 func (e *adviceEnv) check() (list []printed, text string) {
 	e.t.Helper()
+	if e.before != nil {
+		e.before()
+	}
 	var out, errs bytes.Buffer
 	code := run(slices.Concat([]string{"check"}, e.flags, e.urls), &out, &errs)
 	text = out.String()

@@ -91,7 +91,7 @@ func (f *fake) dial(context.Context, string, string) (net.Conn, error) {
 	go func() {
 		defer conn.Close()
 		for r := bufio.NewReader(conn); ; {
-			raw, cmd, err := commandWords(r)
+			raw, cmd, err := redistest.ReadCommand(r)
 			if err != nil || raw == "" {
 				return
 			}

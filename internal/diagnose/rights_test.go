@@ -1,13 +1,8 @@
 package diagnose
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"net"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -93,7 +88,7 @@ func TestRefusalsThatNoGrantChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t)
-			addr := refusing(t, s.Addr(), func(words []string) string {
+			addr := redistest.Refusing(t, s.Addr(), func(words []string) string {
 				if words[0] == c.first && (c.second == "" || words[1] == c.second) {
 					return c.reply
 				}
@@ -117,81 +112,4 @@ func rules(text string) (list []any) {
 		list = append(list, w)
 	}
 	return list
-}
-
-// refusing starts a relay to addr, which answers each command for which refuse returns a text with this error. It
-// returns the address of the relay.
-func refusing(t *testing.T, addr string, refuse func(words []string) string) string {
-	t.Helper()
-	return redistest.Answer(t, "127.0.0.1", func(in net.Conn) {
-		out, err := net.Dial("tcp", addr)
-		if err != nil {
-			return
-		}
-		defer out.Close()
-		from, replies := bufio.NewReader(in), bufio.NewReader(out)
-		for {
-			raw, words, err := commandWords(from)
-			if err != nil {
-				return
-			}
-			if text := refuse(words); text != "" {
-				raw = "-" + text + "\r\n"
-			} else if _, err := io.WriteString(out, raw); err != nil {
-				return
-			} else if raw, err = readReply(replies); err != nil {
-				return
-			}
-			if _, err := io.WriteString(in, raw); err != nil {
-				return
-			}
-		}
-	})
-}
-
-// commandWords reads an array of bulk strings.
-func commandWords(r *bufio.Reader) (raw string, words []string, err error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return "", nil, err
-	}
-	n, err := strconv.Atoi(strings.Trim(line, "*\r\n"))
-	raw = line
-	for range n {
-		bulk, err := readReply(r)
-		if err != nil {
-			return "", nil, err
-		}
-		_, word, _ := strings.Cut(bulk, "\r\n")
-		raw, words = raw+bulk, append(words, strings.TrimSuffix(word, "\r\n"))
-	}
-	return raw, words, err
-}
-
-// readReply reads one reply, with all its elements.
-func readReply(r *bufio.Reader) (raw string, err error) {
-	raw, err = r.ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(raw[1:]))
-	switch raw[0] {
-	case '$':
-		if n >= 0 {
-			body := make([]byte, n+2)
-			if _, err := io.ReadFull(r, body); err != nil {
-				return "", err
-			}
-			raw += string(body)
-		}
-	case '*':
-		for range n {
-			part, err := readReply(r)
-			if err != nil {
-				return "", fmt.Errorf("element: %w", err)
-			}
-			raw += part
-		}
-	}
-	return raw, nil
 }

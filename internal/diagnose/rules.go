@@ -470,7 +470,9 @@ func (f *facts) refusals() {
 		if names[text] == nil {
 			texts = append(texts, text)
 		}
-		names[text] = append(names[text], d.rule)
+		if !slices.Contains(names[text], d.rule) { // locks and semaphores share a script
+			names[text] = append(names[text], d.rule)
+		}
 	}
 	for _, text := range texts {
 		f.find(failure, "scripts", fmt.Sprintf("it refused %s: %.200s", strings.Join(names[text], ", "), text),

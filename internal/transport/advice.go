@@ -127,8 +127,8 @@ const (
 	stepUnfit     = "replace the certificate of the server by one that is valid for TLS servers"
 	stepHost      = "use a host name that is in its certificate"
 	stepAnnounced = "add this address to the certificate of each server; or let its sentinels use the host names in the " +
-		"certificates: resolve-hostnames yes and announce-hostnames yes in each sentinel, and replica-announce-ip NAME " +
-		"in each server"
+		"certificates: in each sentinel, resolve-hostnames yes, announce-hostnames yes, and the host name of the master in " +
+		"sentinel monitor; in each server, its host name in replica-announce-ip"
 
 	stepClientCertificate = "set the certificate of this client (--cert and --key, WithTLSConfig): the server requires one"
 	StepClientExpired     = "renew the certificate of this client (--cert); if it is still valid, correct the clock of " +

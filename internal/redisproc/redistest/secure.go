@@ -86,9 +86,9 @@ func ClientTLS(dir string) (*tls.Config, error) {
 }
 
 // Certificates makes a directory with the certificate of a private CA (ca.pem), and with certificates for 127.0.0.1
-// that this CA has signed, of servers (server.pem, server.key) and of clients (client.pem, client.key). Any user may
-// read the files, because a server in a container runs as another user.
-func Certificates(t testing.TB) (dir string) {
+// and further hosts that this CA has signed, of servers (server.pem, server.key) and of clients (client.pem,
+// client.key). Any user may read the files, because a server in a container runs as another user.
+func Certificates(t testing.TB, hosts ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	err := os.Chmod(dir, 0o755)
@@ -96,7 +96,7 @@ func Certificates(t testing.TB) (dir string) {
 	var signer *ecdsa.PrivateKey
 	for i, name := range []string{"ca", "server", "client"} {
 		if err == nil {
-			err = issue(dir, name, int64(i+1), &authority, &signer)
+			err = issue(dir, name, int64(i+1), append(hosts, "127.0.0.1"), &authority, &signer)
 		}
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func Certificates(t testing.TB) (dir string) {
 }
 
 // issue writes a certificate and its key. The first call makes the CA, which signs the certificates of later calls.
-func issue(dir, name string, serial int64, authority **x509.Certificate, signer **ecdsa.PrivateKey) error {
+func issue(dir, name string, serial int64, hosts []string, authority **x509.Certificate, signer **ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -116,7 +116,13 @@ func issue(dir, name string, serial int64, authority **x509.Certificate, signer 
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			cert.IPAddresses = append(cert.IPAddresses, ip)
+		} else {
+			cert.DNSNames = append(cert.DNSNames, host)
+		}
 	}
 	if *authority == nil {
 		cert.IsCA, cert.BasicConstraintsValid, cert.KeyUsage = true, true, x509.KeyUsageCertSign
