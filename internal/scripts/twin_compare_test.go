@@ -14,30 +14,47 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// letExpire waits for the expiry of keys and waiters that would expire soon. Otherwise they might expire before the
-// call on one side, and after the call on the other.
-func (w *twin) letExpire(keys []string) {
-	const margin = 10_000
-	wait := func(end int64) {
-		if now := w.now(); end >= now && end <= now+margin+w.slack() {
-			for w.now() <= end+w.slack() {
+// edges returns the times, in us, at which a key, a lease, a waiter or a quarantine ends, or at which a ballot in args
+// leaves the window of the scripts. A call just before such a time has another result than one just after it.
+func (w *twin) edges(keys []string, args []any) (list []int64) {
+	for _, key := range keys {
+		v := w.state.Look(w.t1, key)
+		if v.Expires != 0 {
+			kept, err := strconv.ParseInt(w.state.Hash(w.t1, key)[scripts.FieldKept], 10, 64)
+			if err != nil {
+				kept = scripts.FenceKept.Milliseconds()
+			}
+			list = append(list, v.Expires, v.Expires-kept*1000) // the end of the key, and of a lease in it
+		}
+		for _, f := range v.Fields {
+			if at, err := strconv.ParseInt(f.Value, 10, 64); err == nil && v.Type == reference.SortedSet {
+				list = append(list, at, at-12*second) // the end of a share or a waiter, and of the patience with a writer
 			}
 		}
+		if r, err := scripts.ParseRecord(v.Text); err == nil {
+			list = append(list, r.Since+20*second, r.Since+30*second, r.Since+60*second) // the quarantines of w.record
+		}
 	}
-	for _, key := range keys {
-		now := w.now()
-		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack()+margin {
-			wait(now + left*1000 + 1000)
+	window, counts := skew.Window.Microseconds(), scripts.WaiterCounts.Microseconds()
+	for _, a := range args {
+		if ballot, err := strconv.ParseInt(fmt.Sprint(a), 10, 64); err == nil && ballot > second {
+			list = append(list, ballot-window, ballot+window, ballot+counts)
 		}
-		if left := w.state.TTL(now, key) - scripts.FenceKept.Milliseconds(); left >= 0 && left*1000 <= w.slack()+margin {
-			wait(now + left*1000 + 1000) // until a lease has expired by the master's clock
-		}
-		if strings.HasSuffix(key, "}:waiters") || strings.HasSuffix(key, "}:shares") {
-			for _, f := range w.state.Look(now, key).Fields {
-				counts, _ := strconv.ParseInt(f.Value, 10, 64)
-				wait(counts)
+	}
+	return list
+}
+
+// letPass waits until no edge is near. Otherwise it might come before the call on one side, and after the call on the
+// other.
+func (w *twin) letPass(edges []int64) {
+	const margin = 10_000
+	slices.Sort(edges)
+	for _, at := range edges {
+		if now := w.now(); at+1000+w.slack() >= now && at <= now+margin+w.slack() {
+			for w.now() <= at+1000+w.slack() {
 			}
 		}
 	}
@@ -209,22 +226,42 @@ func (w *twin) compareSet(key string, seen any, pure []reference.Field) {
 }
 
 // compareMessages requires that the server has published the same messages to each inbox as the reference, in the
-// same order. The test itself publishes a last message; when that arrives, all others have arrived.
+// same order.
 func (w *twin) compareMessages() {
+	w.t.Helper()
+	if got := w.heard(); !slices.Equal(got, w.messages) {
+		w.t.Errorf("the server published %d messages, the reference %d, or they differ:\n%v\n%v",
+			len(got), len(w.messages), got, w.messages)
+	}
+	w.messages = nil
+}
+
+// heard returns the messages that the server has published since the last call. The test itself publishes a last
+// message; when that arrives, all others have arrived.
+func (w *twin) heard() (got []string) {
 	w.must("PUBLISH", heard[0], "end")
-	var got []string
 	for {
 		parts, err := redis.Strings(w.listener.Receive())
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		if parts[2] == "end" {
-			break
+			return got
 		}
 		got = append(got, parts[1]+" "+parts[2])
 	}
-	if !slices.Equal(got, w.messages) {
-		w.t.Errorf("the server published %d messages, the reference %d, or they differ:\n%v\n%v",
-			len(got), len(w.messages), got, w.messages)
+}
+
+// restart empties both sides, because time may explain different results of the last operation, which was slow. The
+// messages before it are compared.
+func (w *twin) restart() {
+	w.t.Helper()
+	got := w.heard()
+	if n := len(w.messages); len(got) < n || !slices.Equal(got[:n], w.messages) {
+		w.t.Errorf("the server published %v, the reference %v", got, w.messages)
 	}
+	w.messages = nil
+	w.must("FLUSHALL")
+	w.state.Flush()
+	w.restarts++
 }

@@ -20,7 +20,9 @@ func (w *twin) disturb() {
 		sent := time.Now()
 		w.must("PEXPIRE", prefix.Lock(name), 60_000)
 		w.state.Expire(w.now(), prefix.Lock(name), 60_000)
-		w.took(sent)
+		if !w.took(sent) {
+			w.restart()
+		}
 	case 0, 1:
 		w.op = "DEL " + key
 		w.must("DEL", key)
@@ -98,7 +100,9 @@ func (w *twin) manyShares(name string) {
 	sent := time.Now()
 	w.must("PEXPIRE", lock, 40_000)
 	w.state.Expire(w.now(), lock, 40_000)
-	w.took(sent)
+	if !w.took(sent) {
+		w.restart()
+	}
 }
 
 // manyWaiters adds waiters to the front of a queue: a few without a subscriber, more dead waiters than one script
