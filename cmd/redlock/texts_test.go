@@ -39,6 +39,8 @@ type advisory struct {
 // described are parts of texts that recommend nothing, although they name a command that ends locks.
 var described = []string{
 	"emptied by `FLUSHALL`;", // what a test does to a cluster
+	// How the record of a master comes back.
+	"by `FLUSHALL` and `RESTORE`", "by `DEBUG RELOAD` of", "`DEBUG RELOAD`, or `SWAPDB` with", "(`SWAPDB`)",
 }
 
 // The texts are found, not listed: every string constant and package documentation of the library, every paragraph,
