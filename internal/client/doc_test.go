@@ -1,0 +1,37 @@
+package client
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The documentation lists the functions that a plain lock passes through. Each must exist in the file that is named.
+func TestPathOfALockNamesWhatExists(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^//\t(\S+\.go) +(\w[\w.]*(?:, \w[\w.]*)*)(?:  .*)?$`)
+	rows := row.FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 20 {
+		t.Fatalf("the list has only %d rows", len(rows))
+	}
+	for _, row := range rows {
+		file, err := os.ReadFile(filepath.Join("..", "..", row[1]))
+		if err != nil {
+			t.Error(err)
+		}
+		for name := range strings.SplitSeq(row[2], ", ") {
+			receiver := `(?:\([^)]*\) )?`
+			if of, method, ok := strings.Cut(name, "."); ok {
+				receiver, name = `\(\w+ \*?`+of+`\) `, method
+			}
+			if !regexp.MustCompile(`(?m)^func ` + receiver + name + `[\[(]`).Match(file) {
+				t.Errorf("%s does not declare %s", row[1], row[2])
+			}
+		}
+	}
+}
