@@ -29,7 +29,7 @@ func CheckLabel(label string) error {
 // LeaseID returns the id of a lease: <owner>:<number>:<label>. In this package, owner always means the UUID of a
 // Locker. The owner gives each lease a new number; the label is for people. An id is never used twice.
 func LeaseID(owner string, number uint64, label string) string {
-	return grantID(owner, number, "", label)
+	return newID(owner, number, "", label)
 }
 
 // ShareID returns the id of a lease in a role. since is the masters' time in microseconds. The id of a reader or a
@@ -38,10 +38,10 @@ func ShareID(owner string, number uint64, role Role, since int64, label string) 
 	if role == Plain {
 		return LeaseID(owner, number, label)
 	}
-	return grantID(owner, number, role.mark()+strconv.FormatInt(min(max(since, 0), MaxBallot), 10), label)
+	return newID(owner, number, role.mark()+strconv.FormatInt(min(max(since, 0), MaxBallot), 10), label)
 }
 
-func grantID(owner string, number uint64, mark, label string) string {
+func newID(owner string, number uint64, mark, label string) string {
 	b := append(make([]byte, 0, 128), owner...)
 	b = append(strconv.AppendUint(append(b, ':'), number, 10), mark...)
 	return string(append(append(b, ':'), label...))
@@ -64,7 +64,7 @@ func (t *Ticket) Is(waiter string) bool { return t != nil && t.waiter == waiter 
 // NewTicket returns the ticket of an owner's waiter with this number, for a role. called is the masters' time of the
 // waiting call, in microseconds.
 func NewTicket(role Role, owner string, number uint64, label string, called int64, priority int) *Ticket {
-	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(called, 0), MaxBallot), grantID(owner, number, role.mark(), label))
+	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(called, 0), MaxBallot), newID(owner, number, role.mark(), label))
 	return &Ticket{id, -int64(priority)}
 }
 

@@ -63,10 +63,10 @@ func (t *trial) leave() {
 	}
 }
 
-// attempt returns the refusal of an attempt that the call has not seen yet, unless the refusal depends on terms that
+// share returns the refusal of an attempt that the call has not seen yet, unless the refusal depends on terms that
 // differ. If no other call has made such an attempt, the call itself makes one. It never makes an attempt while another
 // is under way.
-func (t *trial) attempt(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*round.Round, error) {
+func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*round.Round, error) {
 	q := t.q
 	q.mu.Lock()
 	for {

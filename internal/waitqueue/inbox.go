@@ -48,8 +48,8 @@ func (q *Queue) listenLocked(l *lease.Lease) {
 // useInboxLocked opens the inbox if a call or a lease needs it. Otherwise it closes the inbox after the time idle, or
 // immediately once the Manager is closing.
 func (q *Queue) useInboxLocked(idle time.Duration) {
-	if q.idle != nil {
-		q.idle.Stop()
+	if q.closing != nil {
+		q.closing.Stop()
 	}
 	select {
 	case <-q.Manager.Closing:
@@ -61,7 +61,7 @@ func (q *Queue) useInboxLocked(idle time.Duration) {
 		q.inbox = q.Subscribe()
 	case used, q.inbox == nil:
 	case idle > 0:
-		q.idle = time.AfterFunc(idle, q.Close)
+		q.closing = time.AfterFunc(idle, q.Close)
 	default:
 		q.inbox.Close()
 		q.inbox = nil

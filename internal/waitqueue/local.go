@@ -39,7 +39,7 @@ type Queue struct {
 	noQuorum    bool   // whether no quorum of masters could vote in the last attempt, for any name
 	names       map[string]*nameQueue
 	inbox       Subscription          // nil: closed, because no call and no lease needs it
-	idle        *time.Timer           // closes inbox after inboxIdle
+	closing     *time.Timer           // closes inbox after inboxIdle
 	subscribers map[uint64]*Call      // calls that need the inbox, by Call.seq
 	refused     map[*Call]bool        // contenders whose last attempt has failed
 	listening   map[*lease.Lease]bool // leases that need the inbox

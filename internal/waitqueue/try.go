@@ -40,7 +40,7 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit 
 	t := q.joinTrial(a)
 	defer t.leave()
 	for n := 1; ; n++ {
-		r, err := t.attempt(ctx, a, h)
+		r, err := t.share(ctx, a, h)
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return WithLastFailure(last, err)
 		}
