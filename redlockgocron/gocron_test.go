@@ -177,9 +177,8 @@ func TestLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := late.Lock(t.Context(), "report"); !errors.Is(err, redlockgocron.ErrLate) {
-			t.Errorf("a Lock that was granted too late returned %v, want ErrLate", err)
-		}
+		_, err = late.Lock(t.Context(), "report")
+		says(t, err, redlockgocron.ErrLate, `job "report"`, "3s after its time", "the splay of 2s", "once it had the lock")
 		if _, err := runs.Lock(t.Context(), "report"); !errors.Is(err, redlock.ErrHeld) {
 			t.Errorf("the next Lock returned %v, want ErrHeld", err)
 		}
@@ -201,9 +200,8 @@ func TestRunning(t *testing.T) {
 			t.Fatal(err)
 		}
 		now = now.Add(interval)
-		if _, err := runs.Lock(t.Context(), "report"); !errors.Is(err, redlockgocron.ErrRunning) {
-			t.Errorf("a Lock during a run returned %v, want ErrRunning", err)
-		}
+		_, err = runs.Lock(t.Context(), "report")
+		says(t, err, redlockgocron.ErrRunning, `job "report"`, "a Locker of its own")
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := lock.Unlock(ended); err != nil {

@@ -12,11 +12,13 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// ErrLate is returned by [Locker.Lock] if the clock of this program is too far from a scheduled time, because the
-// program was stopped, or its clock is wrong. Another program may have run the job.
+// ErrLate is returned by [Locker.Lock] if the clock of this program is too far from a scheduled time, because the job
+// does not start at the times of its schedule ([gocron.WithStartAt]), the program was stopped, or its clock is wrong.
+// The text has the job, both times, and the splay. Another program may have run the job.
 var ErrLate = errors.New("redlockgocron: too early or too late for a run of the job")
 
-// ErrRunning is returned by [Locker.Lock] while the previous run of the job continues in this program.
+// ErrRunning is returned by [Locker.Lock] while the previous run of the job, or of another job with the same Locker,
+// continues in this program.
 var ErrRunning = errors.New("redlockgocron: the previous run of the job is still under way")
 
 // A Schedule has the times at which a job runs. [Every] returns one; the schedules of github.com/robfig/cron, which
@@ -104,16 +106,6 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: redlockgocron: "+format, append([]any{redlock.ErrInvalid}, args...)...)
 }
 
-// at returns the scheduled time that is within the splay of now.
-func (l *Locker) at() (time.Time, error) {
-	now := l.now()
-	at := l.schedule.Next(now.Add(-l.splay - 1))
-	if at.Sub(now) > l.splay {
-		return at, ErrLate
-	}
-	return at, nil
-}
-
 // Lock implements [gocron.Locker]: gocron calls it before each run. If it returns an error, gocron does not run the
 // job, and passes the error to the listener of [gocron.AfterLockError]. The error is [ErrLate], [ErrRunning], or one of
 // [redlock.Locker.Lock]: usually ErrHeld, because another program runs the job. Lock waits for up to half the splay, as
@@ -124,7 +116,8 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	l.running = true
 	l.mu.Unlock()
 	if busy {
-		return nil, ErrRunning
+		return nil, fmt.Errorf("%w: job %q: each job needs a Locker of its own, and must end before its next time",
+			ErrRunning, job)
 	}
 	lock, err := l.acquire(ctx, job)
 	l.mu.Lock()
@@ -136,27 +129,32 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return &run{lock, l}, nil
 }
 
+// acquire acquires the lock of the run that starts now.
 func (l *Locker) acquire(ctx context.Context, job string) (*redlock.Lock, error) {
-	at, err := l.at()
+	now := l.now()
+	at, ok := l.at(now)
+	if !ok {
+		return nil, l.offSchedule(job, now, at)
+	}
+	lock, err := l.lockOf(ctx, l.name(job, at))
 	if err != nil {
 		return nil, err
 	}
-	opts := []redlock.LockOption{redlock.WithMinHold(2*l.splay + l.apart), redlock.WithWaitLimit(l.splay / 2)}
-	acquire := func() (*redlock.Lock, error) { return l.locker.Lock(ctx, l.name(job, at), opts...) }
-	if l.programs > 1 {
-		acquire = func() (*redlock.Lock, error) {
-			return l.locker.Semaphore(l.name(job, at), l.programs).Acquire(ctx, opts...)
-		}
-	}
-	lock, err := acquire()
-	if err != nil {
-		return nil, err
-	}
-	if now, err := l.at(); err != nil || !now.Equal(at) {
+	now = l.now()
+	if still, ok := l.at(now); !ok || !still.Equal(at) {
 		_ = lock.Unlock(ctx) // the name stays locked, so no program runs the job this time
-		return nil, ErrLate
+		return nil, l.tooSlow(job, now, at)
 	}
 	return lock, nil
+}
+
+// lockOf acquires the lock of the run with this name.
+func (l *Locker) lockOf(ctx context.Context, name string) (*redlock.Lock, error) {
+	opts := []redlock.LockOption{redlock.WithMinHold(2*l.splay + l.apart), redlock.WithWaitLimit(l.splay / 2)}
+	if l.programs > 1 {
+		return l.locker.Semaphore(name, l.programs).Acquire(ctx, opts...)
+	}
+	return l.locker.Lock(ctx, name, opts...)
 }
 
 // A run is the lock of one run of the job.
