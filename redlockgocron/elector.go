@@ -32,8 +32,12 @@ func NewElector(locker *redlock.Locker, name string, opts ...redlock.LockOption)
 }
 
 // Run campaigns for the leadership until ctx ends, and then gives it up. It returns the error of [redlock.Locker.Lead],
-// usually that of ctx. End ctx after the scheduler has shut down: until then its jobs run.
+// usually that of ctx, or [redlock.ErrInvalid] if the Elector has no Locker. End ctx after the scheduler has shut down:
+// until then its jobs run.
 func (e *Elector) Run(ctx context.Context) error {
+	if e.locker == nil {
+		return invalid("NewElector(nil, %q): the redlock.Locker is nil: pass the one that redlock.Open returns", e.name)
+	}
 	return e.locker.Lead(ctx, e.name, func(ctx context.Context, lock *redlock.Lock) error {
 		e.term.Store(lock)
 		defer e.term.Store(nil)
@@ -53,8 +57,10 @@ func (e *Elector) IsLeader(context.Context) error {
 
 // Task returns the task of a job that only the leader runs. Its context ends when the leadership is lost, or when the
 // scheduler shuts down. f should send the token of the lock, which is that of the leadership, with each write. If the
-// leadership was lost since gocron called IsLeader, the task fails with [ErrNotLeader] without a call of f.
+// leadership was lost since gocron called IsLeader, the task fails with [ErrNotLeader] without a call of f. Task panics
+// if f is nil.
 func (e *Elector) Task(f func(ctx context.Context, lock *redlock.Lock) error) gocron.Task {
+	mustHave(f)
 	return gocron.NewTask(func(ctx context.Context) error {
 		lock := e.term.Load()
 		if lock == nil {

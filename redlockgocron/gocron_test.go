@@ -310,29 +310,3 @@ func TestSummerTime(t *testing.T) {
 		}
 	}
 }
-
-// Settings that cannot work are refused.
-func TestRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locker := newFleet(t).locker()
-		never, err := cron.ParseStandard("0 0 30 2 *")
-		if err != nil {
-			t.Fatal(err)
-		}
-		minute := redlockgocron.Every(time.Minute)
-		for name, c := range map[string]struct {
-			schedule redlockgocron.Schedule
-			opts     []redlockgocron.Option
-		}{
-			"a schedule without times": {never, nil},
-			"a long splay":             {minute, []redlockgocron.Option{redlockgocron.WithSplay(30 * time.Second)}},
-			"a negative splay":         {minute, []redlockgocron.Option{redlockgocron.WithSplay(-1)}},
-			"a negative difference":    {minute, []redlockgocron.Option{redlockgocron.WithApart(-1)}},
-			"no program":               {minute, []redlockgocron.Option{redlockgocron.WithPrograms(0)}},
-		} {
-			if _, err := redlockgocron.NewLocker(locker, c.schedule, c.opts...); !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("NewLocker with %s returned %v, want ErrInvalid", name, err)
-			}
-		}
-	})
-}

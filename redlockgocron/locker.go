@@ -27,7 +27,8 @@ type Schedule interface {
 	Next(time.Time) time.Time // the first time of the schedule after that time
 }
 
-// Every returns the schedule with all multiples of d since the zero time, such as each full minute. d must be positive.
+// Every returns the schedule with all multiples of d since the zero time, such as each full minute. d must be positive:
+// otherwise [NewLocker] fails.
 func Every(d time.Duration) Schedule { return every(d) }
 
 type every time.Duration
@@ -77,34 +78,20 @@ func WithClock(now func() time.Time) Option { return func(l *Locker) { l.now = n
 // error matches [redlock.ErrInvalid]. The minimum hold, which is twice the splay plus the difference of the clocks,
 // must not exceed the max TTL of the deployment ([redlock.WithMaxTTL]): otherwise each Lock fails with ErrTTLTooLong.
 func NewLocker(locker *redlock.Locker, s Schedule, opts ...Option) (*Locker, error) {
+	if err := checkGiven(locker, s, opts); err != nil {
+		return nil, err
+	}
 	l := &Locker{locker: locker, schedule: s, apart: time.Second, programs: 1, now: time.Now, name: utcName}
 	for _, o := range opts {
 		o(l)
 	}
-	first := s.Next(l.now())
-	between := s.Next(first).Sub(first)
-	if l.splay == 0 {
-		l.splay = min(between*2/5, 5*time.Second)
-	}
-	switch {
-	case between <= 0:
-		return nil, invalid("the schedule has no time after %v", first)
-	case l.splay < 0 || 2*l.splay >= between:
-		return nil, invalid("WithSplay(%v) must be positive, and less than half of the time between two runs, %v", l.splay,
-			between)
-	case l.apart < 0:
-		return nil, invalid("WithApart(%v) must not be negative", l.apart)
-	case l.programs < 1:
-		return nil, invalid("WithPrograms(%d) must be at least 1", l.programs)
+	if err := l.check(); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
 func utcName(job string, at time.Time) string { return job + "/" + at.UTC().Format(time.RFC3339Nano) }
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: redlockgocron: "+format, append([]any{redlock.ErrInvalid}, args...)...)
-}
 
 // Lock implements [gocron.Locker]: gocron calls it before each run. If it returns an error, gocron does not run the
 // job, and passes the error to the listener of [gocron.AfterLockError]. The error is [ErrLate], [ErrRunning], or one of
@@ -175,8 +162,10 @@ func (r *run) Unlock(ctx context.Context) error {
 // send the token of the lock with each write. An error of f is passed to the listener of
 // [gocron.AfterJobRunsWithError].
 //
-// The task fails without a call of f if the Locker is not that of the job ([gocron.WithDistributedJobLocker]).
+// The task fails without a call of f if the Locker is not that of the job ([gocron.WithDistributedJobLocker]). Task
+// panics if f is nil.
 func (l *Locker) Task(f func(ctx context.Context, lock *redlock.Lock) error) gocron.Task {
+	mustHave(f)
 	return gocron.NewTask(func(ctx context.Context) error {
 		l.mu.Lock()
 		lock := l.lock
