@@ -2,12 +2,18 @@ package redlockgocron
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
 )
+
+// longestTTL is the limit of every max TTL: see [redlock.WithMaxTTL].
+const longestTTL = 24 * time.Hour
 
 // An invalidError is a text that matches [redlock.ErrInvalid].
 type invalidError string
@@ -63,7 +69,7 @@ func (l *Locker) check() error {
 		return invalid("WithSplay(%v) must be positive, and less than half of the time between two runs, %v", l.splay,
 			between)
 	}
-	return nil
+	return l.checkLock()
 }
 
 // between returns the time between the next two runs.
@@ -89,4 +95,42 @@ func noTime(t, next time.Time) error {
 		return invalid("the schedule has no time after %s: does its crontab name a date that never comes?", stamp(t))
 	}
 	return invalid("the Next of the schedule must return a later time: after %s it returned %s", stamp(t), stamp(next))
+}
+
+// minHold returns how long the masters must keep the name of a run.
+func (l *Locker) minHold() time.Duration {
+	if l.apart > math.MaxInt64-2*l.splay {
+		return math.MaxInt64
+	}
+	return 2*l.splay + l.apart
+}
+
+// checkLock returns an error if each call for a lock would be refused as invalid. It makes a call whose context has
+// ended: the call checks its options, and sends nothing.
+func (l *Locker) checkLock() error {
+	const name = "redlockgocron.NewLocker" // only a redlockinfo.Trace sees it
+	ended, end := context.WithCancel(context.Background())
+	end()
+	_, err := l.lockOf(ended, name)
+	if !errors.Is(err, redlock.ErrInvalid) {
+		return nil
+	}
+	reason := strings.TrimPrefix(err.Error(), "redlock: ")
+	hold := l.minHold()
+	if _, err := l.locker.TryLock(ended, name, redlock.WithMinHold(hold)); !errors.Is(err, redlock.ErrInvalid) {
+		return invalid("WithPrograms(%d) and WithSplay(%v): %s", l.programs, l.splay, reason) // the hold is valid
+	}
+	advice := "shorten one of them"
+	if ttl := maxTTLFor(hold); ttl > hold && ttl <= longestTTL {
+		advice += fmt.Sprintf(", or raise the max TTL of the masters (redlock max-ttl --set %v URL...), and then give "+
+			"redlock.WithMaxTTL(%v) to redlock.Open in all clients", ttl, ttl)
+	}
+	return invalid("%s; the minimum hold is twice the splay (WithSplay, %v) plus the difference of the clocks "+
+		"(WithApart, %v): %s", reason, l.splay, l.apart, advice)
+}
+
+// maxTTLFor returns a max TTL, in whole seconds, that allows the minimum hold d and its drift ([redlock.WithMinHold]).
+// It overflows for the longest durations.
+func maxTTLFor(d time.Duration) time.Duration {
+	return (d + d/100 + 3*time.Millisecond + time.Second).Truncate(time.Second)
 }

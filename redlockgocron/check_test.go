@@ -1,9 +1,12 @@
 package redlockgocron_test
 
 import (
+	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -98,4 +101,56 @@ func TestNil(t *testing.T) {
 			task()
 		}()
 	}
+}
+
+// NewLocker refuses what each Lock would refuse: a minimum hold above the max TTL, and too many programs. It sends
+// nothing, and says which max TTL would do.
+func TestMinHold(t *testing.T) {
+	minute := redlockgocron.Every(time.Minute)
+	splay, apart := redlockgocron.WithSplay, redlockgocron.WithApart
+	synctest.Test(t, func(t *testing.T) {
+		locker, masters := redlocktest.NewLocker(t, 3)
+		for i := range 3 {
+			masters.Master(i).Hang()
+		}
+		began := time.Now()
+		_, err := redlockgocron.NewLocker(locker, minute, splay(20*time.Second))
+		refused(t, "NewLocker with a long splay", err, "minimum hold 41s", "30s", "WithSplay, 20s", "WithApart, 1s",
+			"redlock max-ttl --set 42s", "redlock.WithMaxTTL(42s)")
+		_, err = redlockgocron.NewLocker(locker, minute, apart(time.Minute))
+		refused(t, "NewLocker with wrong clocks", err, "minimum hold 1m10s", "WithApart, 1m0s", "redlock.WithMaxTTL(1m11s)")
+		for _, d := range []time.Duration{24 * time.Hour, math.MaxInt64} {
+			_, err = redlockgocron.NewLocker(locker, minute, apart(d))
+			refused(t, "NewLocker with the clocks of a museum", err, "shorten one of them")
+			if err != nil && strings.Contains(err.Error(), "WithMaxTTL(") {
+				t.Errorf("the error recommends a max TTL above the limit: %v", err)
+			}
+		}
+		_, err = redlockgocron.NewLocker(locker, minute, redlockgocron.WithPrograms(1000))
+		refused(t, "NewLocker for 1000 programs", err, "WithPrograms(1000)", "from 1 to 100")
+		for _, k := range []int{1, 100} {
+			if _, err := redlockgocron.NewLocker(locker, minute, redlockgocron.WithPrograms(k)); err != nil {
+				t.Errorf("NewLocker for %d programs: %v", k, err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("NewLocker took %v while the masters hang, want no wait", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // with the recommended max TTL the job runs
+		locker, _ := redlocktest.NewLocker(t, 3, redlock.WithMaxTTL(42*time.Second))
+		now := time.Now().Truncate(time.Minute)
+		runs, err := redlockgocron.NewLocker(locker, minute, splay(20*time.Second),
+			redlockgocron.WithClock(func() time.Time { return now }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := runs.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Unlock(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -74,9 +74,13 @@ func WithName(f func(job string, at time.Time) string) Option { return func(l *L
 // WithClock sets the clock, which must be that of the scheduler ([gocron.WithClock]). The default is [time.Now].
 func WithClock(now func() time.Time) Option { return func(l *Locker) { l.now = now } }
 
-// NewLocker returns a Locker for a job that gocron runs at the times of s. It does not block, and needs no Close. An
-// error matches [redlock.ErrInvalid]. The minimum hold, which is twice the splay plus the difference of the clocks,
-// must not exceed the max TTL of the deployment ([redlock.WithMaxTTL]): otherwise each Lock fails with ErrTTLTooLong.
+// NewLocker returns a Locker for a job that gocron runs at the times of s. It does not block, sends nothing, and needs
+// no Close. An error matches [redlock.ErrInvalid].
+//
+// The minimum hold is twice the splay plus the difference of the clocks. With its drift of 1 % and 2 ms it must not
+// exceed the max TTL of locker ([redlock.WithMaxTTL]), 30 s by default: otherwise NewLocker fails, and the text says
+// which max TTL suffices. If the masters have a shorter max TTL than locker, each Lock may fail with
+// [redlock.ErrTTLTooLong].
 func NewLocker(locker *redlock.Locker, s Schedule, opts ...Option) (*Locker, error) {
 	if err := checkGiven(locker, s, opts); err != nil {
 		return nil, err
@@ -137,7 +141,7 @@ func (l *Locker) acquire(ctx context.Context, job string) (*redlock.Lock, error)
 
 // lockOf acquires the lock of the run with this name.
 func (l *Locker) lockOf(ctx context.Context, name string) (*redlock.Lock, error) {
-	opts := []redlock.LockOption{redlock.WithMinHold(2*l.splay + l.apart), redlock.WithWaitLimit(l.splay / 2)}
+	opts := []redlock.LockOption{redlock.WithMinHold(l.minHold()), redlock.WithWaitLimit(l.splay / 2)}
 	if l.programs > 1 {
 		return l.locker.Semaphore(name, l.programs).Acquire(ctx, opts...)
 	}
