@@ -2,9 +2,14 @@
 //
 // A [Locker] runs a job at most once at each scheduled time, in one of all programs, or in at most k of them:
 //
-//	runs, err := redlockgocron.NewLocker(locker, redlockgocron.Every(time.Minute), redlockgocron.WithApart(time.Second))
+//	minute := redlockgocron.Every(time.Minute)
+//	runs, err := redlockgocron.NewLocker(locker, minute)
 //	scheduler.NewJob(gocron.DurationJob(time.Minute), runs.Task(report), gocron.WithName("report"),
-//		gocron.WithDistributedJobLocker(runs), gocron.WithStartAt(...)) // at a time of the schedule
+//		gocron.WithStartAt(gocron.WithStartDateTime(minute.Next(time.Now()))), gocron.WithDistributedJobLocker(runs))
+//
+// The job must start at the times of the schedule, or each run fails with [ErrLate], which only a listener of
+// [gocron.AfterLockError] shows. A DurationJob starts at such a time by WithStartAt, as above. A CronJob needs no
+// WithStartAt, but a schedule of the same crontab.
 //
 // An [Elector] makes one program the leader, which runs all jobs of its scheduler.
 //
@@ -20,7 +25,7 @@
 //     to half the splay.
 //
 // All checks of the clock succeed within twice the splay, plus the difference between the clocks ([WithApart]): the
-// minimum hold is that sum.
+// minimum hold is that sum. It must fit into the max TTL of the deployment, so [NewLocker] refuses a longer one.
 //
 // Two things are not guaranteed. No job runs at a time at which no program could get the lock: the program that had it
 // was killed, none was running, or no quorum of masters voted. A job that must run should look for unfinished work. And

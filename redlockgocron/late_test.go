@@ -2,6 +2,7 @@ package redlockgocron_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -60,6 +61,20 @@ func says(t *testing.T, err, want error, parts ...string) {
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
+		}
+	}
+}
+
+// The code in the documentation of the package starts the job at a time of its schedule, as that of the example does.
+func TestDocStartsAtScheduledTime(t *testing.T) {
+	const line = "gocron.WithStartAt(gocron.WithStartDateTime(minute.Next(time.Now())))"
+	for _, file := range []string{"doc.go", "example_test.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), line) {
+			t.Errorf("%s lacks %s", file, line)
 		}
 	}
 }
