@@ -57,7 +57,10 @@ func serve(w http.ResponseWriter, r *http.Request, locker *redlock.Locker, name 
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	case redlock.NotRun(err) && (errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrClosed)):
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
-	case r.Context().Err() != nil: // the client has gone
+	case redlock.NotRun(err) && r.Context().Err() != nil: // the time for the request has passed, or its client has gone
+		http.Error(w, "out of time", http.StatusGatewayTimeout)
+	case errors.Is(err, redlock.ErrMasterList):
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
 	default: // f has failed, or has lost its lock, or the call is wrong
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	}

@@ -111,10 +111,10 @@ func newLocker(pools []*pool.Pool, cfg *client.Config, sharded, owned bool) (*Lo
 	return &Locker{s.Handle()}, nil
 }
 
-// Lock acquires the lock of name. While another client holds it, or no quorum of masters can be reached, Lock waits
-// until ctx ends, [WithWaitLimit] has expired, or the tries are used up ([WithTries]). Calls without WithTries queue,
-// first behind the other calls of this Locker, then on the masters. A call that gives up leaves the queues; on an
-// unreachable master its entry expires 20 s after its last attempt.
+// Lock acquires the lock of name, which is UTF-8 of 1 to 65536 bytes. While another client holds it, or no quorum of
+// masters can be reached, Lock waits until ctx ends, [WithWaitLimit] has expired, or the tries are used up
+// ([WithTries]). Calls without WithTries queue, first behind the other calls of this Locker, then on the masters. A
+// call that gives up leaves the queues; on an unreachable master its entry expires 20 s after its last attempt.
 //
 // With a context that owns the name ([Lock.Context]), Lock fails with [ErrReentry]. [WithReentry] re-enters the lock
 // instead.
@@ -144,9 +144,9 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // [WithWaitLimit]. With a new Locker, TryLock first waits for masters that are still connecting, for at most one
 // timeout of the pool.
 //
-// Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters, or that a waiter
-// is first in the queues of a majority. [ErrNoQuorum] means that too few masters can vote, or that the votes stayed
-// split.
+// Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters. [ErrNoQuorum]
+// means that too few masters can vote, that the votes stayed split, or that the masters keep the name for a waiter, for
+// up to a second, which does not take it.
 //
 // A Locker limits the number of attempts under way to between 64 and 1024; the limit falls when replies take longer.
 // Beyond the limit Lock waits until ctx ends. TryLock waits for ten times the timeout of the pool ([pool.WithTimeout]),

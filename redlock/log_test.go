@@ -539,8 +539,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(short(), "x")
 				return err
 			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
-				", by another call of this Locker; if the holder waits for this call, pass the context of its lock to the call: " +
-				"see ErrReentry; expires in T unless extended"},
+				", by another call of this Locker; expires in T unless extended"},
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")
 				return err

@@ -260,6 +260,9 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 		_, err := other.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
+		if !strings.Contains(err.Error(), "kept for up to a second for its first waiter") {
+			w.Errorf("the error does not say why: %v", err)
+		}
 		after(time.Second) // the second for which the masters keep the name
 		k := w.tryTake(other, "a")
 		_ = k.Unlock(w.Context())

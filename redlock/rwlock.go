@@ -74,8 +74,8 @@ func (s *RWLock) request(role scripts.Role, opts []LockOption, wait bool) reques
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
 // the writer's ends, so no other writer can acquire the name in between. From then on other readers may acquire the
-// name. The lock k and its contexts end first, as by Unlock (ErrReleased). The reader's lock has a larger token, new
-// contexts and the given options.
+// name. The lock k and its contexts end first, as by Unlock (ErrReleased), so ctx must not be one of them. The reader's
+// lock has a larger token, new contexts and the given options.
 //
 // Like [Locker.Import], Downgrade retries until a majority has granted the reader's lock, ctx ends, or the tries are
 // used up. If k was re-entered or is not a writer's lock, Downgrade returns ErrInvalid, and k stays held. It returns

@@ -463,3 +463,18 @@ func TestEndedReaderDoesNotUpgrade(t *testing.T) {
 		w.notError(err, redlock.ErrInvalid)
 	})
 }
+
+// Downgrade with a context of the writer's lock, which ends, is refused before anything ends.
+func TestDowngradeWithItsOwnContext(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		err := w.locker().RWLock("n").Do(w.Context(), func(ctx context.Context, lock *redlock.Lock) error {
+			_, err := lock.Downgrade(ctx)
+			w.isError(err, redlock.ErrInvalid)
+			w.noError(lock.Err())
+			reader, err := lock.Downgrade(w.Context())
+			w.must(err)
+			return reader.Unlock(ctx)
+		})
+		w.noError(err)
+	})
+}

@@ -73,6 +73,9 @@ func newClient(t *transport.Transport, cfg Config) (*Client, error) {
 		return nil, Invalid("shards exclude WithoutRestartGuard and guard=off: the admission records keep clients with " +
 			"different numbers of shards apart")
 	}
+	if t.Closed() {
+		return nil, fault.New("redlock: the pool is closed", fault.ErrInvalid, fault.ErrClosed)
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (e *Error) Error() string {
 		}
 	}
 	if e.here {
-		b.WriteString(", by another call of this Locker; " + hintOwnHold)
+		b.WriteString(", by another call of this Locker")
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; expires in %v unless extended", e.Left.Round(time.Millisecond))

@@ -107,7 +107,7 @@ func inOrder(given []*transport.Transport) ([]*transport.Transport, error) {
 	ordered := make([]*transport.Transport, n)
 	for k, t := range given {
 		if t == nil {
-			return nil, Invalid("the pool of shard %d is nil", k+1)
+			return nil, Invalid("pool %d of %d is nil", k+1, n)
 		}
 		if b := t.Bucket(); b.Of > 0 {
 			if b.Of != n {

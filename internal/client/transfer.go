@@ -73,6 +73,10 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	if k.Hold.Lease().Role() != scripts.Writer {
 		return nil, Invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
 	}
+	if lease.InnermostOf(ctx, c.leases, name) == &k.Hold {
+		return nil, Invalid("downgrade %.80q: the context is that of the writer's lock, which ends: pass a context that is not "+
+			"derived from it", name)
+	}
 	s, err := s.shared()
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ var (
 		ErrNoQuorum)
 	// ErrUndecided means that the masters voted for several clients, and no lease has a majority.
 	ErrUndecided = fmt.Errorf("%w: the votes are split, and no client has a majority", ErrNoQuorum)
+	// ErrReserved means that the masters keep a free name for the first waiter, which does not take it. It may be dead.
+	ErrReserved = fmt.Errorf("%w: the name is free, but kept for up to a second for its first waiter, which does not "+
+		"take it", ErrNoQuorum)
 )
 
 // A Failure describes how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
@@ -238,7 +241,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	f.Holder, f.Token, _ = r.holderLocked()
 	f.Lingers = f.Holder != "" &&
 		r.whereLocked(quorum.Held, func(v *Vote) bool { return v.Holder == f.Holder && !v.Lingers }) == 0
-	if errors.Is(decision, ErrUndecided) {
+	if errors.Is(decision, ErrUndecided) || errors.Is(decision, ErrReserved) {
 		f.Left = -1 // minority leases of other clients end as soon as those clients have their replies
 	}
 	return f

@@ -54,7 +54,11 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit 
 		}
 		pause := time.Duration(trips * float64(roundTrip(r)))
 		if time.Since(began)+pause > limit {
-			if !f.Lingers {
+			switch {
+			case f.Lingers:
+			case errors.Is(f.Decision, round.ErrHeld): // not ErrHeld, since the waiter may be dead, and nobody has the lock
+				f = r.Failure(round.ErrReserved, nil)
+			default:
 				f = r.Failure(round.ErrUndecided, nil)
 			}
 			f.Again = max(pause, leastRound)

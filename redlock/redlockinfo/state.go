@@ -65,7 +65,9 @@ type Inspection struct {
 	// Quarantined is the number of masters that answered but do not vote, because they are in quarantine or cannot be
 	// admitted. They may have forgotten leases.
 	Quarantined int
-	Token       int64 // fencing token; 0 for a writer of a redlock.RWLock
+	// Token is the fencing token with which the lease was acquired; 0 for a writer of a redlock.RWLock. The holder has a
+	// larger one, less than a second ahead, if the lease was handed off or taken over within its client since.
+	Token int64
 	// Value is the value that the holder has set; see redlock.Lock.SetValue.
 	Value string
 	N     int // number of all masters
