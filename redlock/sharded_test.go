@@ -470,11 +470,11 @@ func TestNewShardedRefusesInvalidShards(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		pools := []*pool.Pool{w.pool(0), w.pool(1)}
 		for what, list := range map[string][]*pool.Pool{
-			"of pools is 0":   {},
-			"pool 2 of 2 is nil":  {pools[0], nil},
-			"have the same":   {pools[0], pools[0]},
-			"of pools is 301": make([]*pool.Pool, 301),
-			"2 configuration": pools[:1],
+			"of pools is 0":      {},
+			"pool 2 of 2 is nil": {pools[0], nil},
+			"have the same":      {pools[0], pools[0]},
+			"of pools is 301":    make([]*pool.Pool, 301),
+			"2 configuration":    pools[:1],
 		} {
 			var opts []redlock.Option
 			if strings.Contains(what, "configuration") {

@@ -74,8 +74,8 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 		return nil, Invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
 	}
 	if lease.InnermostOf(ctx, c.leases, name) == &k.Hold {
-		return nil, Invalid("downgrade %.80q: the context is that of the writer's lock, which ends: pass a context that is not "+
-			"derived from it", name)
+		return nil, Invalid("downgrade %.80q: the context is that of the writer's lock, which ends: pass a context that is "+
+			"not derived from it", name)
 	}
 	s, err := s.shared()
 	if err != nil {

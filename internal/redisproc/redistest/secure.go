@@ -106,7 +106,9 @@ func Certificates(t testing.TB, hosts ...string) (dir string) {
 }
 
 // issue writes a certificate and its key. The first call makes the CA, which signs the certificates of later calls.
-func issue(dir, name string, serial int64, hosts []string, authority **x509.Certificate, signer **ecdsa.PrivateKey) error {
+func issue(
+	dir, name string, serial int64, hosts []string, authority **x509.Certificate, signer **ecdsa.PrivateKey,
+) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
