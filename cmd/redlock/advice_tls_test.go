@@ -83,8 +83,8 @@ func (e *adviceEnv) install(dir string) {
 	}
 }
 
-// announced starts a sentinel that announces master 1 at 127.0.0.2, which is not in its certificate, and makes check use
-// the sentinel.
+// announced starts a sentinel that announces master 1 at 127.0.0.2, which is not in its certificate, and makes check
+// use the sentinel.
 func announced(e *adviceEnv) {
 	e.t.Helper()
 	e.tlsPort = e.secured()
