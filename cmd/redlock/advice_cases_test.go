@@ -25,9 +25,11 @@ import (
 )
 
 func adviceCases() []adviceCase {
-	return slices.Concat(connectionAdvice(), certificateAdvice(), tlsAdvice(), loginAdvice(), serverAdvice(), writeAdvice(),
-		rightsAdvice(),
-		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
+	return slices.Concat(
+		connectionAdvice(), certificateAdvice(), tlsAdvice(), loginAdvice(), serverAdvice(),
+		writeAdvice(), rightsAdvice(), persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(),
+		stoppingAdvice(),
+	)
 }
 
 // setting returns a function that changes settings of master 1. pairs contains names and values in turn.
