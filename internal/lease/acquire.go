@@ -196,10 +196,11 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	tally := r.Tally()
 	v.by = tally.Of(quorum.Granted)
 	l.validity, l.config, l.tokens.won = v, r.View.Config, now
+	l.mu.Unlock()
+	l.leaveQueues(r, tally.Of(quorum.Held))
 	return nil
 }
 
@@ -258,12 +259,16 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	l.mu.Lock()
 	l.recordVoteLocked(r, i, v.Outcome)
 	end := l.endLocked(l.goneLocked())
+	won := l.config != nil // a round that was won too late, or after its call had ended, is rolled back
 	late := a.late.Has(i)
 	a.late &^= quorum.One(i)
 	complete := late && a.late == 0
 	l.mu.Unlock()
 	end.finish()
-	a.afterWin(r, i, v, decides)
+	l.notifyLosers(r, i, v, decides)
+	if won && v.Outcome == quorum.Held {
+		l.leaveQueues(r, quorum.One(i))
+	}
 	//mutant:late-grants = false
 	if late && mayHold(v) {
 		place := scripts.Ending{}
@@ -343,10 +348,16 @@ func (m *Manager) nextNumber() uint64 {
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
 }
 
-// afterWin is called with each vote, and acts on the refusals of a round that was won. It removes the waiter of the
-// call from the queues of the masters that have refused. It notifies the owners of the leases that these masters have
-// reported: a majority of the masters has lost each of those leases.
-func (a *voteRecorder) afterWin(r *round.Round, i int, v *round.Vote, decides bool) {
+// leaveQueues removes the waiter of a call that has won from the queues of masters that have refused it.
+func (l *Lease) leaveQueues(r *round.Round, refused quorum.Set) {
+	if l.ticket != nil && refused != 0 {
+		l.m.Post(refused, r.View.Encoder.Release(l.keys, scripts.Ending{Waiter: l.ticket}))
+	}
+}
+
+// notifyLosers is called with each vote. If the round was won, it notifies the owners of the leases that refusing
+// masters have reported: a majority of the masters has lost each of those leases.
+func (l *Lease) notifyLosers(r *round.Round, i int, v *round.Vote, decides bool) {
 	set := quorum.Set(0)
 	switch {
 	case decides:
@@ -357,10 +368,6 @@ func (a *voteRecorder) afterWin(r *round.Round, i int, v *round.Vote, decides bo
 	}
 	if set == 0 || r.Verdict() != quorum.Won {
 		return
-	}
-	l := a.lease
-	if l.ticket != nil {
-		l.m.Post(set, r.View.Encoder.Release(l.keys, scripts.Ending{Waiter: l.ticket}))
 	}
 	for i := range set.All() {
 		if v := r.Vote(i); v.Holder != "" {
