@@ -568,3 +568,20 @@ func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 		w.unlock(waiting.gets(5 * time.Second))
 	})
 }
+
+// A waiter that has won also leaves the queue of a master that found its ballot stale.
+func TestWinnerLeavesQueueOfMasterWithLaterFence(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.take(a, "n")
+		c := b.waits("n")
+		w.masters.Master(4).SetFence("n", fmt.Sprintf("%016d", time.Now().Add(10*time.Second).UnixMicro()))
+		w.unlock(k)
+		won := c.gets(10 * time.Second)
+		after(time.Second)
+		if n := w.queued("n"); n != 0 {
+			w.Errorf("the winner is in the queues of %d masters", n)
+		}
+		w.unlock(won)
+	})
+}

@@ -200,7 +200,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 	v.by = tally.Of(quorum.Granted)
 	l.validity, l.config, l.tokens.won = v, r.View.Config, now
 	l.mu.Unlock()
-	l.leaveQueues(r, tally.Of(quorum.Held))
+	l.leaveQueues(r, tally.Of(quorum.Held)|tally.Of(quorum.Stale)|tally.Of(quorum.Ahead))
 	return nil
 }
 
@@ -266,8 +266,11 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	l.mu.Unlock()
 	end.finish()
 	l.notifyLosers(r, i, v, decides)
-	if won && v.Outcome == quorum.Held {
-		l.leaveQueues(r, quorum.One(i))
+	switch v.Outcome {
+	case quorum.Held, quorum.Stale, quorum.Ahead:
+		if won {
+			l.leaveQueues(r, quorum.One(i))
+		}
 	}
 	//mutant:late-grants = false
 	if late && mayHold(v) {
@@ -348,7 +351,8 @@ func (m *Manager) nextNumber() uint64 {
 	return uint64(jitter.Unique())<<20 + m.number.Add(1)
 }
 
-// leaveQueues removes the waiter of a call that has won from the queues of masters that have refused it.
+// leaveQueues removes the waiter of a call that has won from the queues of masters that have refused it, for any of the
+// reasons for which a master queues a waiter.
 func (l *Lease) leaveQueues(r *round.Round, refused quorum.Set) {
 	if l.ticket != nil && refused != 0 {
 		l.m.Post(refused, r.View.Encoder.Release(l.keys, scripts.Ending{Waiter: l.ticket}))
