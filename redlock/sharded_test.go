@@ -161,7 +161,9 @@ func TestUnlikeShardsNeverBothWin(t *testing.T) {
 	seeds := rounds(9, 2)
 	plans := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 1}, {1, 0}, {0}}
 	won := make([]int, len(plans))
-	for seed := range uint64(seeds) {
+	missing := func() bool { return long.Enabled() && slices.Contains(won, 0) }
+	// With -long, there are more schedules until a client with each plan has won, which few schedules let happen.
+	for seed := uint64(0); seed < uint64(seeds) || missing() && seed < 100; seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 17))
 		shardedClusters(t, 3, func(w *shardedCluster) {
 			chosen := rnd.Perm(len(plans))[:3]
