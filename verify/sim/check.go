@@ -42,6 +42,9 @@ func (w *simulation) checkHolds() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	problems := append(overlaps(w.spans, w.start, w.plan.beyond), inGap(w.spans)...)
+	if w.plan.slots > 0 {
+		problems = append(problems, tooMany(w.spans, w.start)...)
+	}
 	if w.plan.kinds {
 		problems = append(problems, kindsMixed(w.spans, w.start)...)
 	}

@@ -257,7 +257,9 @@ func (w *simulation) sawJump(s *server, to time.Duration) {
 		for _, b := range c.beliefs {
 			n := w.jumping.narrow[w.wins[winOf(c.index, b.name, b.token)]]
 			bareMajority := n != nil && n.on.Has(s.index) && b.ctx.Err() == nil
+			_, slot := scripts.CutSlot(b.name)
 			o.reach(jumpedBareMajority, bareMajority && !b.reads)
+			o.reach(jumpedBareSlot, bareMajority && slot.Of > 0)
 			o.reach(jumpedBareReader, bareMajority && b.reads)
 		}
 	}
@@ -366,7 +368,9 @@ func (w *simulation) sawTwoClocks(s *server, keys []string, m *message) {
 			continue
 		}
 		id, _ := s.holder(name)
+		_, slot := scripts.CutSlot(name)
 		w.seen.reach(keptByBallot, id == "")
+		w.seen.reach(slotKeptByBallot, id == "" && slot.Of > 0)
 		if id, text, _ := s.State.Lease(now, keys[0]); id != "" {
 			words := strings.Fields(text)
 			w.seen.reach(keptByOwnClock, m.ballot > number(words[3]))

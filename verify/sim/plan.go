@@ -192,6 +192,7 @@ func draw(s *Setup) plan {
 	p.drawAbort(rand.New(rand.NewPCG(s.Seed, 6)))
 	if p.kind == jumps {
 		p.jumps(rand.New(rand.NewPCG(s.Seed, 7)))
+		p.drawJumpSlots(rand.New(rand.NewPCG(s.Seed, 10)))
 	}
 	if p.kind == durables {
 		p.durables(rand.New(rand.NewPCG(s.Seed, 9)))

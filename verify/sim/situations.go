@@ -80,6 +80,8 @@ const (
 	recordWithoutLock
 	votedAfterCrash
 	restartedOldFile
+	jumpedBareSlot
+	slotKeptByBallot
 	situationCount
 )
 
@@ -148,6 +150,8 @@ var situationNames = [situationCount]string{
 	"an admission record that comes back without the lock that its master had",
 	"a grant of a durable master that has restarted, within a quarantine",
 	"a durable master that restarts from an old file while a lock is held",
+	"a clock that jumps while its master belongs to the bare majority that has a slot",
+	"a slot that has expired by the clock of its master, but not by the ballot of an acquire",
 }
 
 // A grantSeen records the history of one lease.

@@ -15,15 +15,31 @@ import (
 // semaphoreName is the name in runs with slots.
 const semaphoreName = "s"
 
-// drawSlots turns some runs of older kinds into runs with a semaphore of two or three slots, without retry policies. In
-// some of them, other calls use the name as a plain lock, or as a semaphore of another size.
+// drawSlots turns some runs of older kinds into runs with a semaphore.
 func (p *plan) drawSlots(r *rand.Rand) {
 	if p.kind > mixture || p.kind == oldness || r.IntN(12) > 0 {
 		return
 	}
+	p.semaphore(r)
+}
+
+// drawJumpSlots turns some runs of the kind jumps into runs with a semaphore.
+func (p *plan) drawJumpSlots(r *rand.Rand) {
+	if !p.readers && r.IntN(3) == 0 {
+		p.semaphore(r)
+	}
+}
+
+// semaphore chooses a semaphore of two or three slots, without retry policies. In half of the runs, some calls use its
+// name as a plain lock, or as a semaphore of another size.
+func (p *plan) semaphore(r *rand.Rand) {
 	p.slots = pick(r, 2, 2, 3)
 	p.names = slotsOf(p.slots)
-	p.clients, p.busy, p.retry = max(p.clients, pick(r, 3, 4)), max(p.busy, 2), 0
+	clients := max(p.clients, pick(r, 3, 4))
+	p.busy, p.retry = max(p.busy, 2), 0
+	if p.move == nil { // a change of the masters has its times for each client
+		p.clients = clients
+	}
 	if p.kinds = r.IntN(2) == 0; p.kinds {
 		p.names = append(append(p.names, semaphoreName), slotsOf(p.slots-1)...)
 	}
@@ -76,6 +92,30 @@ func (w *simulation) sawSlots(name string) {
 		}
 	}
 	w.seen.reach(allSlotsHeld, slot.Of > 1 && len(held) == slot.Of)
+}
+
+// tooMany returns the violations among the spans of a semaphore: more holders at one time than it has slots. It counts
+// all holders of a size, so it does not rely on the numbers of their slots.
+func tooMany(list []span, start time.Time) (problems []string) {
+	for i, t := range list {
+		base, slot := scripts.CutSlot(t.name)
+		if slot.Of == 0 {
+			continue
+		}
+		holders := 1
+		for j, o := range list {
+			name, other := scripts.CutSlot(o.name)
+			begun := o.from.Before(t.from) || o.from.Equal(t.from) && j < i
+			if name == base && other.Of == slot.Of && begun && t.from.Before(o.to) && t.from.Before(t.to) {
+				holders++
+			}
+		}
+		if holders > slot.Of {
+			problems = append(problems, fmt.Sprintf("%s: %d holders of the %d slots, since %v", base, holders, slot.Of,
+				t.from.Sub(start)))
+		}
+	}
+	return problems
 }
 
 // kindsMixed returns the violations among the spans of one name that is used as more than one kind, or as semaphores of
