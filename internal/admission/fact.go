@@ -87,6 +87,19 @@ func (f *Fact) replaced() bool {
 	})
 }
 
+// last returns the last valid record of the master, even if the master has lost it; nil if none was read.
+func (f *Fact) last() *scripts.Record {
+	if f.hasRecord() {
+		return &f.Record
+	}
+	for _, text := range f.former {
+		if r, err := scripts.ParseRecord(text); text != "" && err == nil {
+			return &r
+		}
+	}
+	return nil
+}
+
 // hasRecord reports whether a valid record was ever read.
 func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 

@@ -28,7 +28,7 @@ type Evidence struct {
 	Proven uint64
 	Named  uint64 // the number since which every master has shown the layout
 	Looked uint64 // the number since which every master that can be read was read; the largest number if there is none
-	Other  bool   // whether a master shows another layout
+	Other  bool   // whether the last record of a master, which it may have lost since, has another layout
 }
 
 // Evidence returns the evidence of this shard.
@@ -55,8 +55,8 @@ func (f *Deployment) evidenceWithout(i int) Evidence {
 			e.Named = 0
 		}
 		e.Named = min(e.Named, asked(j))
-		e.Other = e.Other || fact.shown() && !f.names(j)
 	}
+	e.Other = f.hasMissed()
 	for _, set := range f.Config.Rule.Sets() {
 		var proofs []uint64
 		for j := range set.All() {
@@ -78,13 +78,15 @@ func (f *Deployment) names(j int) bool {
 	return f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
 }
 
-// mayBegin reports whether master i, which is in quarantine, may be admitted. Without shards it returns true. With
-// shards, a majority of the masters of one shard, whichever, must have shown that this layout has voted, or all masters
-// of all shards must have shown the layout. Records that were read before the quarantine was first seen do not count:
-// an operator may have changed the layout since. A later change replaces the record of the quarantine as well.
+// mayBegin reports whether master i, which is in quarantine, may be admitted. Without shards it may, unless the last
+// record of any master had shards: then this client has missed a change of the layout, and the master may have lost the
+// record that says so. With shards, a majority of the masters of one shard, whichever, must have shown that this layout
+// has voted, or all masters of all shards must have shown the layout. Records that were read before the quarantine was
+// first seen do not count: an operator may have changed the layout since. A later change replaces the record of the
+// quarantine as well.
 func (f *Deployment) mayBegin(i int) bool {
 	if f.Shard == (scripts.Shard{}) {
-		return true
+		return !f.hasMissed()
 	}
 	//mutant:shard-shown-now = uint64(0)
 	began := f.Facts[i].Began
@@ -101,21 +103,35 @@ func (f *Deployment) mayBegin(i int) bool {
 		len(all) == f.Shard.Of && after(func(e *Evidence) uint64 { return e.Named }) == len(all)
 }
 
-// mayClaim returns an error if this client must not write the first record of master i, because a master of any shard
-// has shown another layout, and no shard has shown that this layout has voted. Such a client could claim a shard that
-// has just lost its records. If the records of other shards must be read first, mayClaim returns false.
+// mayClaim returns an error if this client must not write the first record of master i, because the last record of a
+// master of any shard has another layout, and no shard has shown that this layout has voted. Such a client could claim
+// a shard that has just lost its records. If the records of other shards must be read first, mayClaim returns false.
 func (f *Deployment) mayClaim(i int) (ready bool, err error) {
 	if f.mayBegin(i) {
 		return true, nil
 	}
+	if f.Shard == (scripts.Shard{}) {
+		return true, advise(fmt.Errorf("%w, according to the last record of a master", ErrShardLayout), stepShards)
+	}
 	ready = true
 	for _, e := range append([]Evidence{f.evidenceWithout(i)}, f.Others...) {
 		if e.Other {
-			return true, advise(fmt.Errorf("%w, according to a master of another shard", ErrShardLayout), stepShards)
+			return true, advise(fmt.Errorf("%w, according to the last record of another master", ErrShardLayout), stepShards)
 		}
 		ready = ready && e.Looked > f.Facts[i].Began
 	}
 	return ready, nil
+}
+
+// hasMissed reports whether the last record of a master that this client has read has another layout.
+func (f *Deployment) hasMissed() bool {
+	for j := range f.Config.Rule.All().All() {
+		//mutant:missed-layout = f.Facts[j].shown() && r.Shard != f.Shard
+		if r := f.Facts[j].last(); r != nil && r.Shard != f.Shard {
+			return true
+		}
+	}
+	return false
 }
 
 // Voted reports whether the latest record of any master, of whatever configuration, admits it to vote, or whether the

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -164,5 +165,30 @@ func TestStrangerClaimsNothing(t *testing.T) {
 	f.Facts[0].Began = 5
 	if st, m := f.Judge(0); m.Step != "" || m.Seek != 6 || st.Err != nil {
 		t.Errorf("the other shards were read before: Judge returned %v, step %q, seek %d", st.Err, m.Step, m.Seek)
+	}
+}
+
+// H179: the last record that this client has read of a master has another layout, and then all masters of its only set
+// lose their records. The client claims none of them: it has missed a change of the layout.
+func TestMissedChangeOfLayout(t *testing.T) {
+	for _, own := range []scripts.Shard{{}, {Number: 1, Of: 1}} {
+		for _, missed := range []bool{false, true} {
+			f := deployment(Fact{})
+			f.Shard = own
+			for i := range f.Facts {
+				id := fmt.Sprint("f", i) + zeros
+				f.Facts[i] = sharded(with(id, record(id)), own)
+				if missed && i == 1 {
+					f.Facts[i] = sharded(f.Facts[i], second)
+				}
+				f.Facts[i].Lose()
+				f.Facts[i].Up, f.Facts[i].Identity = true, fmt.Sprint("e", i)+zeros
+				f.Facts[i].Learn("", 2, 1)
+			}
+			st, m := f.Judge(0)
+			if claims := m.Step == scripts.AdmitStart; claims == missed || missed != errors.Is(st.Err, ErrShardLayout) {
+				t.Errorf("%v, missed: %v: step %q, %v", own, missed, m.Step, st.Err)
+			}
+		}
 	}
 }

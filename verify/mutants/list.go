@@ -189,6 +189,13 @@ var List = []Mutant{
 		Tests: "LateLookAfterFewerShards",
 	},
 	{
+		Name: "missed-layout",
+		Wrong: "H179: a client with an earlier number of shards claims the masters of its only set, which have lost " +
+			"their records since: two holders",
+		Suite: "internal/admission",
+		Tests: "MissedChangeOfLayout",
+	},
+	{
 		Name: "shard-majority",
 		Wrong: "H160: one master that was down when the number of shards changed returns with the old " +
 			"record, and clients with the old number admit the masters of its shard: two holders",
