@@ -228,7 +228,7 @@ func TestRunNamesSurvivors(t *testing.T) {
 	for name, from := range map[string]string{"masters.json": f.config, "root": setpriv} {
 		text, err := os.ReadFile(from)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o755)
+			err = writeProgram(filepath.Join(dir, name), text, 0o755)
 		}
 		if err == nil && name == "root" {
 			err = os.Chmod(filepath.Join(dir, name), 0o755|os.ModeSetuid)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -34,10 +35,21 @@ func (f *restrictedDeployment) allow(password string) {
 func (f *restrictedDeployment) write(name, text string, mode os.FileMode) (path string) {
 	f.t.Helper()
 	path = filepath.Join(f.dir, name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	if err := writeProgram(path, []byte(text), mode); err != nil {
 		f.t.Fatal(err)
 	}
 	return path
+}
+
+// writeProgram writes a file that is executed. A program that is running, or that a process of a parallel test has open
+// for writing, is busy.
+func writeProgram(path string, text []byte, mode os.FileMode) error {
+	syscall.ForkLock.RLock() // no child inherits the open file
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path+".new", text, mode); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // config writes the file for --config with these settings.

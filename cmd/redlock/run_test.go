@@ -303,7 +303,7 @@ func TestRunUnderSystemd(t *testing.T) {
 		t.Errorf("the command ended with status %d and printed %q, want 5 and %q", status, out, want)
 	}
 	broken := filepath.Join(t.TempDir(), "broken")
-	if err := os.WriteFile(broken, []byte("#!/nowhere/interpreter\n"), 0o700); err != nil {
+	if err := writeProgram(broken, []byte("#!/nowhere/interpreter\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if status, out := run(broken); status != exitNotFound || !strings.Contains(out, "no such file") {
