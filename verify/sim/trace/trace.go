@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +70,7 @@ type master struct {
 	record  string
 	own     bool
 	offset  int64 // how far the master's clock is ahead of the schedule's time, in microseconds
+	far     bool  // the clock was far off the others since the server or the record changed: no quarantine can begin
 }
 
 // A name is the state of one name on one master.
@@ -125,7 +127,7 @@ func (c *Checker) Check(e *Event) []string {
 		m.forget()
 	case Restart:
 		clear(m.missing)
-		m.own = false
+		m.own, m.far = false, false
 	case Admit:
 		c.admit(m, e)
 	default:
@@ -156,6 +158,20 @@ func (c *Checker) clock(m *master, e *Event) {
 		m.forget()
 	}
 	m.offset = offset
+	m.far = m.far || c.farOff(m)
+}
+
+// farOff reports whether the clock of m differs by more than the window from the median of the clocks that were seen.
+func (c *Checker) farOff(m *master) bool {
+	var offsets []int64
+	for i := range c.masters {
+		if o := &c.masters[i]; o == m || o.offset != 0 { // 0: no event yet
+			offsets = append(offsets, o.offset)
+		}
+	}
+	slices.Sort(offsets)
+	d := m.offset - offsets[len(offsets)/2]
+	return d > window || d < -window
 }
 
 func (c *Checker) broken(rule string, e *Event, format string, args ...any) {
@@ -190,7 +206,7 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	if e.Stamp != "" && !again {
 		r, err := scripts.ParseRecord(e.Record)
 		switch {
-		case err != nil || !e.Own && !e.Unread && (r.Admitted || e.Kind != Repair) || !strings.HasPrefix(e.Record, e.Stamp):
+		case err != nil || !e.Own && !e.Unread && !m.repairable(e, &r) || !strings.HasPrefix(e.Record, e.Stamp):
 			c.broken("votes", e, "the call expects the record %q, but the master has %q (own: %v)", e.Stamp, e.Record, e.Own)
 		case !r.Admitted && e.Kind != Repair:
 			c.broken("votes", e, "the master is in quarantine")
@@ -225,6 +241,12 @@ func (c *Checker) grant(m *master, n *name, e *Event) {
 	}
 	n.lease, n.expired, n.fence, n.unknown, n.behind = e.Lease, "", max(n.fence, e.Last), false, false
 	c.rangeOf(e).masters[e.Master] = true
+}
+
+// repairable reports whether e is a repair of a master whose record is not its own, as in a quarantine. While its clock
+// is far off, no client can replace a record that admits an earlier server.
+func (m *master) repairable(e *Event, r *scripts.Record) bool {
+	return e.Kind == Repair && (!r.Admitted || m.far)
 }
 
 // repair checks that the master has reported that it lacks the lease that a repair restores.
@@ -308,7 +330,11 @@ func (c *Checker) admit(m *master, e *Event) {
 	known := err == nil && m.own
 	after, err := scripts.ParseRecord(e.Record)
 	changed := err == nil && e.Reply == int64(scripts.AdmitDone) && e.Record != m.record
-	defer func() { m.record, m.own = e.Record, e.Own }()
+	defer func() {
+		if m.record, m.own = e.Record, e.Own; changed {
+			m.far = c.farOff(m)
+		}
+	}()
 	step, voted := scripts.AdmitStep(e.Step), known && before.Admitted
 	if !changed || step == scripts.AdmitRead {
 		return

@@ -118,3 +118,34 @@ func TestEventsThatBreakNoRule(t *testing.T) {
 		}
 	}
 }
+
+// A master has an older server's record, and its clock is far ahead. Clients cannot replace the record, and repair the
+// master as soon as its clock is right. Without the wrong clock they must have replaced the record.
+func TestRepairUnderTheRecordOfAnEarlierServer(t *testing.T) {
+	for _, ahead := range []int64{0, 3600 * second} {
+		earlier := func(e *trace.Event) { e.Own = false }
+		read := func(at, clock int64) trace.Event {
+			return on(clock, trace.Admit, 1, func(e *trace.Event) {
+				e.At, e.Step, e.Lease = time.Duration(at)*time.Microsecond, "read", ""
+				earlier(e)
+			})
+		}
+		list := []trace.Event{
+			grant(100*second+1, func(e *trace.Event) { e.At, e.Master = 100*time.Second, 1 }),
+			grant(100*second+1, func(e *trace.Event) { e.At, e.Master = 100*time.Second, 2 }),
+			{Kind: trace.Restart},
+			{Kind: trace.Forget},
+			read(101*second, 101*second+1+ahead),
+			on(102*second+1, trace.Extend, 5, func(e *trace.Event) { e.At = 102 * time.Second; earlier(e) }),
+			grant(103*second+1, func(e *trace.Event) { e.At, e.Kind = 103*time.Second, trace.Repair; earlier(e) }),
+		}
+		c := trace.NewChecker(3, false)
+		var problems []string
+		for i := range list {
+			problems = append(problems, c.Check(&list[i])...)
+		}
+		if wrong := len(problems) > 0; wrong != (ahead == 0) {
+			t.Errorf("with a clock %d us ahead, the violations are %q", ahead, problems)
+		}
+	}
+}
