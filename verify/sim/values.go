@@ -100,14 +100,14 @@ func (k *worker) lookAt(name string) {
 	w.checkSuccessor(name, h.ID, of, number, began)
 }
 
-// behind reports whether a client uses only the former masters while another client already uses only the next ones.
-// The former masters may have an outdated value.
+// behind reports whether a client uses the former masters while another client already uses only the next ones. The
+// former masters may have an outdated value, and leases that have ended.
 func (w *simulation) behind(c *client) bool {
 	last := int64(0)
 	for _, o := range w.clients {
 		last = max(last, admin.Of(o.now()).Configuration()[0].Epoch)
 	}
-	return admin.Of(c.now()).Configuration()[0].Epoch+1 < last
+	return last > 1 && admin.Of(c.now()).Configuration()[0].Epoch < last
 }
 
 // checkSuccessor reports a value that Inspect returned although a later hold of the same lease had begun before the
