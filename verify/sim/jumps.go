@@ -395,10 +395,14 @@ func (w *simulation) calmClocks() {
 }
 
 // releaseForced deletes the leases that ended on masters whose clocks were set back, as an operator would: these leases
-// last longer by the amount that the clock was set back.
+// last longer by the amount that the clock was set back. So does the kind of a name.
 func (w *simulation) releaseForced() {
 	for _, i := range w.plan.wrong {
 		s := w.servers[i]
+		if w.plan.kinds && s.wrong.back > 0 {
+			w.note(-1, s.index, "forgets, for an operator, the kind of", semaphoreName, 0)
+			s.State.Delete(s.clock.now(), prefix.Lock(semaphoreName))
+		}
 		for _, name := range w.plan.names {
 			if id, left := s.holder(name); id != "" && left <= s.wrong.back+w.plan.guard {
 				w.note(-1, s.index, "releases, for an operator, the lease", id, 0)
