@@ -17,9 +17,12 @@ if not top then return redis.error_reply('BADFENCE the fence of this name is not
 -- 60 s after the fence itself if that is later.
 local function fence_life(ballot) return 75000 + math.ceil(math.max(0, ballot - now - window) / 1000) end
 
--- Lets the key live for at least these ms. A key without expiry, which these scripts never leave, does not get one.
+-- Lets the key live for at least these ms, and with it the shares: while ballots may follow its fence, a clock that
+-- jumps must not expire them alone. A key without expiry, which these scripts never leave, does not get one.
 local function prolong(life)
   if left ~= -1 and call('PTTL', lock) < life then call('PEXPIRE', lock, life) end
+  local shares = marks[2] == 'readers-writer' and lock .. ':shares'
+  if shares and call('PTTL', shares) < life then call('PEXPIRE', shares, life) end
 end
 
 -- Lets the key live until a lease has expired after these ms, and then for as long as the fence, this ballot, needs. If

@@ -86,7 +86,8 @@
 // The shares of a readers-writer lock are leases in a sorted set, and each has its own deadline, the score. With one
 // TTL for all of them, a reader's extension would also extend the shares of dead readers. The score is the later
 // deadline by two clocks: this master's time plus the TTL, and until. A share has expired for a request if both this
-// master's time and the first ballot of the request are above the score.
+// master's time and the first ballot of the request are above the score. The set lives at least as long as the hash: a
+// clock that jumps must not expire the shares before the fence that ballots may follow.
 //
 // Why no writer holds a name together with another holder. On one master:
 //

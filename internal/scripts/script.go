@@ -46,20 +46,20 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "90877bd3ec4713bdc42cb596c3a19ac154414744", true)
+	Acquire = script("acquire", "19d05273417b900f19aee772ebbb1e58898f2ea6", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
-	Release = script("release", "09eac42fa0876a02c578692129fc3b12896f0e79", false)
-	Inspect = script("inspect", "e0eae5c48f9582362759c979a8c94b558d52093e", false)
+	Release = script("release", "d298d4c4e7245859e42b13fa7cb4e84adc907c0e", false)
+	Inspect = script("inspect", "b4f48d019f2aa23fed5611e6487eb5def9c6bd68", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
 	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.
-	SlotAcquire = script("slot acquire", "1f0e8f5e2341fa6ab2a37cf8bda330799be841b2", true)
+	SlotAcquire = script("slot acquire", "c92d44bd5e3b6e5b6397d594af6dc700c3f6b53e", true)
 	SlotExtend  = script("slot extend", "6d5f15517c2423a94019951427bf0b72a289ed3e", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "2e72ecf490f05348a4aca363cd4768592029e99f", true)
-	SharedExtend  = script("shared extend", "f67c0a021499822384d06aaeb4f6413f38bcf66e", false)
-	SharedRelease = script("shared release", "e6795b5ae7e0e13957b8004a370ad8b583a32918", false)
+	SharedAcquire = script("shared acquire", "1168bf53473fcc90cacd1be491b49a2452464fc3", true)
+	SharedExtend  = script("shared extend", "e69a185dcf33f68c0cf26eea69e1aeb8b118168f", false)
+	SharedRelease = script("shared release", "00bd09349f80583176317fedab1cc44942548cab", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

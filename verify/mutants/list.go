@@ -189,6 +189,13 @@ var List = []Mutant{
 		Tests: "LateLookAfterFewerShards",
 	},
 	{
+		Name: "shares-live-on",
+		Wrong: "H176: the clock of a master that is far behind jumps, and expires the shares of an RWLock before the fence " +
+			"that ballots follow: two holders",
+		Suite: "internal/scripts/reference",
+		Tests: "SharesLiveAsLongAsTheFenceThatBallotsFollow",
+	},
+	{
 		Name: "missed-layout",
 		Wrong: "H179: a client with an earlier number of shards claims the masters of its only set, which have lost " +
 			"their records since: two holders",

@@ -65,10 +65,14 @@ func (c *call) fenceLife(ballot float64) int64 {
 	return kept + int64(math.Ceil(max(0, ballot-float64(c.now)-window)/1000))
 }
 
-// prolong lets the hash live for at least these ms.
-func (c *call) prolong(n *hash, life int64) {
+// prolong lets the hash, and with it the shares, live for at least these ms.
+func (c *call) prolong(n *hash, marks string, life int64) {
 	if n.left != -1 && c.state.TTL(c.now, c.key(1)) < life {
 		c.state.Expire(c.now, c.key(1), life)
+	}
+	//mutant:shares-live-on = false
+	if shares := c.sharesKey(); marks == scripts.KindShared && c.exists(shares) && c.state.TTL(c.now, shares) < life {
+		c.state.Expire(c.now, shares, life)
 	}
 }
 
@@ -110,7 +114,7 @@ func (c *call) raise(n *hash, marks string, ballot float64) {
 		c.set("", scripts.FieldFence, digits(ballot))
 		c.set(marks)
 		if n.kind != "" || marks != "" { // shares have deadlines of their own
-			c.prolong(n, c.fenceLife(ballot))
+			c.prolong(n, marks, c.fenceLife(ballot))
 		} else if n.left != -1 {
 			c.live(n, max(0, c.state.TTL(c.now, c.key(1))-n.kept), ballot)
 		}

@@ -61,7 +61,7 @@ func (c *call) join(n *hash, marks string, w waiter) int64 {
 		c.set(marks, scripts.FieldFence, n.fence)
 	}
 	c.set("", scripts.FieldQueue, "1")
-	c.prolong(n, (waiterCounts+1e6)/1000)
+	c.prolong(n, marks, (waiterCounts+1e6)/1000)
 	return int64(c.state.lookup(c.now, queue).place(w.id))
 }
 

@@ -185,7 +185,7 @@ func (c *call) grantShare(n *hash, a ask, writer, replaces bool, mine int64, rea
 	} else if a.last > reads {
 		c.set("", scripts.FieldReads, c.arg(5))
 	}
-	c.prolong(n, max(a.life, c.fenceLife(a.last)))
+	c.prolong(n, scripts.KindShared, max(a.life, c.fenceLife(a.last)))
 }
 
 // sharedRefusal returns the reply if other leases hold the name, or a waiter comes before the caller. It returns nil
@@ -243,7 +243,7 @@ func (c *call) sharedExtend() any {
 	}
 	if life > 0 {
 		c.share(c.arg(2), mine, life, c.arg(5))
-		c.prolong(&n, life)
+		c.prolong(&n, scripts.KindShared, life)
 	}
 	return int64(quorum.Granted)
 }

@@ -79,3 +79,34 @@ func TestSharesExpireByBothClocks(t *testing.T) {
 		}
 	}
 }
+
+// H176: the clock of a master that is far behind, and grants because the fence is ahead, jumps to another wrong time.
+func TestSharesLiveAsLongAsTheFenceThatBallotsFollow(t *testing.T) {
+	const minute = int64(time.Minute / time.Microsecond)
+	k := scripts.Prefix("redlock").KeysOf("a", scripts.Writer)
+	enc := scripts.NewEncoder("redlock", 0)
+	var s reference.State
+	acquire := func(number uint64, at, ballot int64) quorum.Outcome {
+		id := scripts.ShareID("me", number, scripts.Writer, ballot, "")
+		keys, args := enc.Acquire(&k, id, term(time.Second, ballot), ballot, ballot, 1, nil).Arguments("")
+		switch v := s.Eval(at, reference.Env{}, scripts.SharedAcquire, keys, args).(type) {
+		case []any:
+			return quorum.Outcome(v[0].(int64))
+		case int64:
+			return quorum.Outcome(v)
+		}
+		return 0
+	}
+	if got := acquire(1, now, now); got != quorum.Granted {
+		t.Fatalf("with the right clock the reply is %v", got)
+	}
+	first := scripts.Ending{Leases: []string{scripts.ShareID("me", 1, scripts.Writer, now, "")}}
+	keys, args := enc.Release(&k, first).Arguments("")
+	s.Eval(now, reference.Env{}, scripts.SharedRelease, keys, args)
+	if got := acquire(2, now-22*minute, now+1000); got != quorum.Granted {
+		t.Fatalf("22 min behind the reply is %v", got)
+	}
+	if got := acquire(3, now-minute, now+2000); got == quorum.Granted {
+		t.Errorf("1 min behind, 1 ms after the holder's grant, with a TTL of 1 s, the rival's reply is %v", got)
+	}
+}
