@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -75,29 +74,7 @@ func runForever(e *adviceEnv) {
 }
 
 // farAway starts a relay to master 1 that delays each part of a reply.
-func farAway(e *adviceEnv) string {
-	return "redis://" + redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) {
-		out, err := net.Dial("tcp", e.master.Addr())
-		if err != nil {
-			return
-		}
-		defer out.Close()
-		go func() {
-			_, _ = io.Copy(out, raw)
-			_ = out.Close()
-		}()
-		for buf := make([]byte, 1<<20); ; {
-			n, err := out.Read(buf)
-			if err != nil {
-				return
-			}
-			time.Sleep(80 * time.Millisecond)
-			if _, err := raw.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	})
-}
+func farAway(e *adviceEnv) string { return "redis://" + slowRelay(e.t, e.master.Addr()) }
 
 func connectionAdvice() []adviceCase {
 	var busy []redis.Conn

@@ -307,7 +307,7 @@ func uniqueLines(text string) string {
 	return strings.Join(list, "")
 }
 
-// slowRelay starts a relay to a server that delays each part of a reply.
+// slowRelay starts a relay to a server that delays each part of a reply, as a distant network does.
 func slowRelay(t *testing.T, addr string) string {
 	return redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
 		redistest.Relay(raw, addr, func(data []byte) []byte {

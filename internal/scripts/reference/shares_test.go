@@ -46,8 +46,6 @@ func TestOnlyAnAcquireRemovesShares(t *testing.T) {
 // clock was behind when it granted the share.
 func TestSharesExpireByBothClocks(t *testing.T) {
 	const second = int64(time.Second / time.Microsecond)
-	k := scripts.Prefix("redlock").KeysOf("a", scripts.Writer)
-	enc := scripts.NewEncoder("redlock", 0)
 	for _, c := range []struct {
 		what                          string
 		granted, rivalAt, rivalBallot int64
@@ -60,21 +58,10 @@ func TestSharesExpireByBothClocks(t *testing.T) {
 		{"both clocks say so", now, now + 2*second, now + 2*second, quorum.Granted},
 	} {
 		var s reference.State
-		acquire := func(number uint64, at, ballot int64) quorum.Outcome {
-			id := scripts.ShareID("me", number, scripts.Writer, at, "")
-			keys, args := enc.Acquire(&k, id, term(time.Second, ballot), ballot, ballot, 1, nil).Arguments("")
-			switch v := s.Eval(at, reference.Env{}, scripts.SharedAcquire, keys, args).(type) {
-			case []any:
-				return quorum.Outcome(v[0].(int64))
-			case int64:
-				return quorum.Outcome(v)
-			}
-			return 0
-		}
-		if got := acquire(1, c.granted, now); got != quorum.Granted {
+		if got := acquireWriter(&s, 1, c.granted, now); got != quorum.Granted {
 			t.Errorf("%s: the reply to the holder is %v, want granted", c.what, got)
 		}
-		if got := acquire(2, c.rivalAt, c.rivalBallot); got != c.want {
+		if got := acquireWriter(&s, 2, c.rivalAt, c.rivalBallot); got != c.want {
 			t.Errorf("%s: the reply to the rival is %v, want %v", c.what, got, c.want)
 		}
 	}
@@ -86,27 +73,31 @@ func TestSharesLiveAsLongAsTheFenceThatBallotsFollow(t *testing.T) {
 	k := scripts.Prefix("redlock").KeysOf("a", scripts.Writer)
 	enc := scripts.NewEncoder("redlock", 0)
 	var s reference.State
-	acquire := func(number uint64, at, ballot int64) quorum.Outcome {
-		id := scripts.ShareID("me", number, scripts.Writer, ballot, "")
-		keys, args := enc.Acquire(&k, id, term(time.Second, ballot), ballot, ballot, 1, nil).Arguments("")
-		switch v := s.Eval(at, reference.Env{}, scripts.SharedAcquire, keys, args).(type) {
-		case []any:
-			return quorum.Outcome(v[0].(int64))
-		case int64:
-			return quorum.Outcome(v)
-		}
-		return 0
-	}
-	if got := acquire(1, now, now); got != quorum.Granted {
+	if got := acquireWriter(&s, 1, now, now); got != quorum.Granted {
 		t.Fatalf("with the right clock the reply is %v", got)
 	}
 	first := scripts.Ending{Leases: []string{scripts.ShareID("me", 1, scripts.Writer, now, "")}}
 	keys, args := enc.Release(&k, first).Arguments("")
 	s.Eval(now, reference.Env{}, scripts.SharedRelease, keys, args)
-	if got := acquire(2, now-22*minute, now+1000); got != quorum.Granted {
+	if got := acquireWriter(&s, 2, now-22*minute, now+1000); got != quorum.Granted {
 		t.Fatalf("22 min behind the reply is %v", got)
 	}
-	if got := acquire(3, now-minute, now+2000); got == quorum.Granted {
+	if got := acquireWriter(&s, 3, now-minute, now+2000); got == quorum.Granted {
 		t.Errorf("1 min behind, 1 ms after the holder's grant, with a TTL of 1 s, the rival's reply is %v", got)
 	}
+}
+
+// acquireWriter sends the acquire of a writer of "a", with a TTL of 1 s, to a master whose clock shows at.
+func acquireWriter(s *reference.State, number uint64, at, ballot int64) quorum.Outcome {
+	k := scripts.Prefix("redlock").KeysOf("a", scripts.Writer)
+	id := scripts.ShareID("me", number, scripts.Writer, ballot, "")
+	acquire := scripts.NewEncoder("redlock", 0).Acquire(&k, id, term(time.Second, ballot), ballot, ballot, 1, nil)
+	keys, args := acquire.Arguments("")
+	switch v := s.Eval(at, reference.Env{}, scripts.SharedAcquire, keys, args).(type) {
+	case []any:
+		return quorum.Outcome(v[0].(int64))
+	case int64:
+		return quorum.Outcome(v)
+	}
+	return 0
 }
