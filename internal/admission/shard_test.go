@@ -192,3 +192,22 @@ func TestMissedChangeOfLayout(t *testing.T) {
 		}
 	}
 }
+
+// A single master with a record of another layout, such as one that was used elsewhere, does not keep others in
+// quarantine: a majority shows the layout of this client.
+func TestStrayLayoutOfOneMaster(t *testing.T) {
+	id := "a" + zeros
+	for name, c := range map[string]struct {
+		own  Fact
+		step scripts.AdmitStep
+	}{
+		"quarantine is over": {quarantined(epoch-guard.Microseconds(), guard), scripts.AdmitEnd},
+		"no record":          {empty(id), scripts.AdmitStart},
+	} {
+		f := deployment(c.own)
+		f.Facts[4] = sharded(f.Facts[4], second)
+		if st, m := f.Judge(0); m.Step != c.step {
+			t.Errorf("%s: step %q, %v", name, m.Step, st.Err)
+		}
+	}
+}
