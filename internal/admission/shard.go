@@ -80,10 +80,10 @@ func (f *Deployment) names(j int) bool {
 
 // mayBegin reports whether master i, which is in quarantine, may be admitted. Without shards it may, unless the last
 // record of a master had shards, and no majority shows that there are none: then this client has missed a change of the
-// layout, and masters may have lost the records that say so. With shards, a majority of the masters of one shard, whichever, must have shown that this layout
-// has voted, or all masters of all shards must have shown the layout. Records that were read before the quarantine was
-// first seen do not count: an operator may have changed the layout since. A later change replaces the record of the
-// quarantine as well.
+// layout, and masters may have lost the records that say so. With shards, a majority of the masters of one shard,
+// whichever, must have shown that this layout has voted, or all masters of all shards must have shown the layout.
+// Records that were read before the quarantine was first seen do not count: an operator may have changed the layout
+// since. A later change replaces the record of the quarantine as well.
 func (f *Deployment) mayBegin(i int) bool {
 	if f.Shard == (scripts.Shard{}) {
 		return !f.hasMissed() || f.evidenceWithout(i).Proven > 0

@@ -205,7 +205,7 @@ func (s *Set) Shutdown(ctx context.Context) error {
 // busy describes what Shutdown waits for: the held locks, the first three by name, and the number of calls.
 func (s *Set) busy() string {
 	var held []string
-	calls := max(0, s.work.began.Load()-s.work.ended.Load()) // a call may begin and end between the two
+	calls := max(0, s.work.began.Load()-s.work.ended.Load()) // a call may end between the two
 	for _, c := range s.Clients {
 		for _, name := range c.Counts().Held {
 			held = append(held, fmt.Sprintf("%.80q", name))
