@@ -32,15 +32,16 @@
 -- is that of the quarantine.
 
 -- The common case: the name is free, no client waits, this master votes, and the ballots are new.
-local call, lock, id, first, last = redis.call, KEYS[1], ARGV[2], ARGV[4], ARGV[5]
+local call, lock, args = redis.call, KEYS[1], ARGV
+local id, first, last = args[2], args[4], args[5]
 local fields = call('HLEN', lock)
 local fence = fields == 0 and '0000000000000000' or fields == 1 and call('HGET', lock, 'fence')
 -- include stamp.lua
-if fence and #fence == 16 and first > fence and expected and not ARGV[7] then
+if fence and #fence == 16 and first > fence and expected and not args[7] then
   local ahead = first - call('TIME')[1] * 1000000 -- up to 1 s too much; the last ballot is at most 1 s above the first
   if ahead > -14000000 and ahead < 14000000 then
-    call('HSET', lock, 'fence', last, id, ARGV[6])
-    call('PEXPIRE', lock, ARGV[3])
+    call('HSET', lock, 'fence', last, id, args[6])
+    call('PEXPIRE', lock, args[3])
     return 1
   end
 end

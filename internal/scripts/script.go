@@ -46,14 +46,14 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "19d05273417b900f19aee772ebbb1e58898f2ea6", true)
+	Acquire = script("acquire", "d73b2424243b2fa182ac3c21f052843b899c519c", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
 	Release = script("release", "d298d4c4e7245859e42b13fa7cb4e84adc907c0e", false)
 	Inspect = script("inspect", "b4f48d019f2aa23fed5611e6487eb5def9c6bd68", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
 	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.
-	SlotAcquire = script("slot acquire", "c92d44bd5e3b6e5b6397d594af6dc700c3f6b53e", true)
+	SlotAcquire = script("slot acquire", "163881a53134ef527aecad75df56e05b2fa6d18d", true)
 	SlotExtend  = script("slot extend", "6d5f15517c2423a94019951427bf0b72a289ed3e", false)
 
 	// Scripts of readers-writer locks.
