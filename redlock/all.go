@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/redlock-go/redlock/internal/client"
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // Locks is the result of LockAll: one lock for each name. All methods are safe for concurrent use.
@@ -33,7 +32,7 @@ func (l *Locker) beginAll(ctx context.Context, names []string, wait bool) error 
 	if len(names) == 0 {
 		return client.Invalid("no names: LockAll needs at least one")
 	}
-	return begin(ctx, client.SetOf(l).Of(names[0]), opOf(scripts.Plain, wait), names[0])
+	return begin(ctx, client.SetOf(l).Of(names[0]), opOf(wait), names[0])
 }
 
 // lockAll implements LockAll and TryLockAll.
@@ -65,7 +64,7 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 
 // acquireOne acquires the lock of one name for LockAll.
 func acquireOne(ctx context.Context, c *client.Client, r client.Request) (*client.Lock, error) {
-	return acquiring(ctx, c, opOf(r.Role, r.Wait), r.Name, func(stats *client.Stats) (*client.Lock, error) {
+	return acquiring(ctx, c, opOf(r.Wait), r.Name, func(stats *client.Stats) (*client.Lock, error) {
 		r.Stats = stats
 		return c.Acquire(ctx, r)
 	})

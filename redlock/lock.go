@@ -14,16 +14,6 @@ import (
 // are safe for concurrent use.
 type Lock struct{ held *client.Lock }
 
-// returned returns what a call of a client has returned in the form that users see.
-func returned(held *client.Lock, err error) (*Lock, error) {
-	if err != nil {
-		return nil, public(err)
-	}
-	k := &Lock{held}
-	held.Is(k)
-	return k, nil
-}
-
 // Name returns the name of the lock. For a slot of a [Semaphore], it is the name of the semaphore.
 func (k *Lock) Name() string { return k.held.Name() }
 

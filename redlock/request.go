@@ -4,28 +4,30 @@ import (
 	"context"
 
 	"github.com/redlock-go/redlock/internal/client"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A request is a call for the lock of one name, or for a slot of a semaphore.
+// A request is a call that acquires one lock.
 type request struct {
 	client *client.Client
+	op     redlockinfo.Op
 	name   string
-	role   scripts.Role
-	slots  *int // size of the semaphore; nil: the name is no semaphore
 	wait   bool // whether the call waits for another holder
 	opts   []LockOption
+	take   taker
 }
+
+// A taker is the method of a client that acquires locks of one kind.
+type taker func(*client.Client, context.Context, client.Request) (*client.Lock, error)
 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
 func (l *Locker) request(name string, opts []LockOption, wait bool) request {
-	return request{client: client.SetOf(l).Of(name), name: name, wait: wait, opts: opts}
+	return request{client.SetOf(l).Of(name), opOf(wait), name, wait, opts, (*client.Client).Acquire}
 }
 
 // lock implements the methods that return a Lock.
 func (r request) lock(ctx context.Context) (*Lock, error) {
-	if err := begin(ctx, r.client, opOf(r.role, r.wait), r.name); err != nil {
+	if err := begin(ctx, r.client, r.op, r.name); err != nil {
 		return nil, err
 	}
 	defer r.client.End()
@@ -34,18 +36,23 @@ func (r request) lock(ctx context.Context) (*Lock, error) {
 
 // acquire acquires the lock for a call that has begun.
 func (r request) acquire(ctx context.Context) (*Lock, error) {
-	op := opOf(r.role, r.wait)
-	return returned(acquiring(ctx, r.client, op, r.name, func(stats *client.Stats) (*client.Lock, error) {
+	return returned(acquiring(ctx, r.client, r.op, r.name, func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(r.client, r.opts)
 		if err != nil {
 			return nil, err
 		}
-		q := client.Request{Name: r.name, Role: r.role, Wait: r.wait, Settings: s, Stats: stats}
-		if r.slots != nil {
-			return r.client.AcquireSlot(ctx, *r.slots, q)
-		}
-		return r.client.Acquire(ctx, q)
+		return r.take(r.client, ctx, client.Request{Name: r.name, Wait: r.wait, Settings: s, Stats: stats})
 	}))
+}
+
+// returned returns what a client has returned in the form that users see.
+func returned(held *client.Lock, err error) (*Lock, error) {
+	if err != nil {
+		return nil, public(err)
+	}
+	k := &Lock{held}
+	held.Is(k)
+	return k, nil
 }
 
 // do implements the methods that run a function under a lock.
@@ -68,14 +75,9 @@ func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 	})
 }
 
-// opOf returns the Op of a call that acquires a lock.
-func opOf(role scripts.Role, wait bool) redlockinfo.Op {
-	switch {
-	case role == scripts.Reader && wait:
-		return redlockinfo.OpRLock
-	case role == scripts.Reader:
-		return redlockinfo.OpTryRLock
-	case wait:
+// opOf returns the Op of a call for any lock but that of a reader.
+func opOf(wait bool) redlockinfo.Op {
+	if wait {
 		return redlockinfo.OpLock
 	}
 	return redlockinfo.OpTryLock

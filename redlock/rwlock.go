@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/redlock-go/redlock/internal/client"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -37,39 +36,48 @@ type RWLock struct {
 // RLock acquires the lock of a reader. It waits while a writer holds the name, and behind earlier waiters. Otherwise it
 // behaves like [Locker.Lock] and returns the same errors.
 func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.request(scripts.Reader, opts, true).lock(ctx)
+	return s.reader(opts, true).lock(ctx)
 }
 
 // TryRLock acquires the lock of a reader in one attempt, as [Locker.TryLock] does: it succeeds only if no writer holds
 // the name and no client waits for it.
 func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.request(scripts.Reader, opts, false).lock(ctx)
+	return s.reader(opts, false).lock(ctx)
 }
 
 // DoRead runs f while holding the lock of a reader, as [Locker.Do] does.
 func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context, lock *Lock) error, opts ...LockOption) error {
-	return s.request(scripts.Reader, opts, true).do(ctx, f)
+	return s.reader(opts, true).do(ctx, f)
 }
 
 // Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns a reader's
 // lock of the name, Lock returns [ErrInvalid], since it would wait for itself. Otherwise it behaves like [Locker.Lock].
 func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.request(scripts.Writer, opts, true).lock(ctx)
+	return s.writer(opts, true).lock(ctx)
 }
 
 // TryLock acquires the lock of the writer in one attempt, as [Locker.TryLock] does.
 func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	return s.request(scripts.Writer, opts, false).lock(ctx)
+	return s.writer(opts, false).lock(ctx)
 }
 
 // Do runs f while holding the lock of the writer, as [Locker.Do] does.
 func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context, lock *Lock) error, opts ...LockOption) error {
-	return s.request(scripts.Writer, opts, true).do(ctx, f)
+	return s.writer(opts, true).do(ctx, f)
 }
 
-// request returns a call for a lock of this role.
-func (s *RWLock) request(role scripts.Role, opts []LockOption, wait bool) request {
-	return request{client: s.client, name: s.name, role: role, wait: wait, opts: opts}
+// reader returns a call for the lock of a reader.
+func (s *RWLock) reader(opts []LockOption, wait bool) request {
+	op := redlockinfo.OpRLock
+	if !wait {
+		op = redlockinfo.OpTryRLock
+	}
+	return request{s.client, op, s.name, wait, opts, (*client.Client).AcquireReader}
+}
+
+// writer returns a call for the lock of the writer.
+func (s *RWLock) writer(opts []LockOption, wait bool) request {
+	return request{s.client, opOf(wait), s.name, wait, opts, (*client.Client).AcquireWriter}
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when

@@ -69,5 +69,8 @@ func (s *Semaphore) TryDo(
 
 // request returns a call for a slot.
 func (s *Semaphore) request(opts []LockOption, wait bool) request {
-	return request{client: s.client, name: s.name, slots: &s.size, wait: wait, opts: opts}
+	take := func(c *client.Client, ctx context.Context, r client.Request) (*client.Lock, error) {
+		return c.AcquireSlot(ctx, s.size, r)
+	}
+	return request{s.client, opOf(wait), s.name, wait, opts, take}
 }

@@ -17,23 +17,29 @@ import (
 // A Request is a call for the lock of one name.
 type Request struct {
 	Name     string
-	Role     scripts.Role
 	Wait     bool // whether the call waits for another holder
 	Settings *Settings
 	Stats    *Stats // records the rounds of the call, unless nil
 
-	called clock.Instant // when the call began
+	role   scripts.Role
+	once   bool          // whether a request that does not wait makes only one attempt
+	called clock.Instant // when the call began; zero: now
 }
 
 // Stats describes the rounds of a call.
 type Stats = lease.AcquireStats
 
-// Acquire acquires a lock: see Lock and TryLock of package redlock.
+// Acquire acquires a plain lock: see Lock and TryLock of package redlock.
 func (c *Client) Acquire(ctx context.Context, r Request) (*Lock, error) {
-	r.called = cmp.Or(r.Settings.called, c.cfg.Clock.Now()) // a caller that is paused later keeps its place in the queues
-	if err := c.accepts(&r); err != nil {
+	if err := c.CheckName(r.Name); err != nil {
 		return nil, err
 	}
+	return c.acquire(ctx, r)
+}
+
+// acquire acquires the lock for a request that has been checked.
+func (c *Client) acquire(ctx context.Context, r Request) (*Lock, error) {
+	r.called = cmp.Or(r.called, c.cfg.Clock.Now()) // a caller that is paused later keeps its place in the queues
 	if !c.enter() {
 		return nil, lease.ErrClosed
 	}
@@ -54,17 +60,6 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Lock, error) {
 			return nil, c.waited(caller, ctx, err)
 		}
 	}
-}
-
-// accepts checks a request, and completes its settings.
-func (c *Client) accepts(r *Request) (err error) {
-	if !r.Settings.slot {
-		err = c.CheckName(r.Name)
-	}
-	if err == nil && r.Role != scripts.Plain {
-		r.Settings, err = r.Settings.shared()
-	}
-	return err
 }
 
 // CheckName returns an error if this client cannot lock name.
@@ -92,7 +87,7 @@ type lockAndCall struct {
 func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock, error) {
 	both, s, err := &lockAndCall{}, r.Settings, error(nil)
 	k := &both.Lock
-	k.init(c, r.Name, r.Role)
+	k.init(c, r.Name, r.role)
 	switch {
 	case own != nil:
 		err = c.repeat(ctx, "re-enter", r, func() error {
@@ -116,9 +111,8 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 // owned returns the lock of the name that ctx owns, for a re-entry, or nil if ctx owns none. It fails if ctx has ended,
 // or if a call with ctx must not lock the name. It sends nothing.
 func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
-	own, has := lease.InnermostOf(ctx, c.leases, r.Name), r.Role
+	own := lease.InnermostOf(ctx, c.leases, r.Name)
 	if own != nil {
-		has = own.Lease().Role()
 		if ended := own.Err(); ended != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ended)) {
 			return nil, lockError("lock", r.Name, fromEnded(ended, ctx))
 		}
@@ -128,12 +122,16 @@ func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
 		return nil, failed("lock", r.Name, &round.Failure{Cause: fault.ContextError(ctx)})
 	case r.Wait && lease.LockOutOfOrder(ctx, c.leases, r.Name):
 		return nil, lockError("lock", r.Name, ErrOrder)
-	case (has == scripts.Plain) != (r.Role == scripts.Plain):
+	case own == nil:
+		return nil, nil
+	}
+	switch has := own.Lease().Role(); {
+	case (has == scripts.Plain) != (r.role == scripts.Plain):
 		return nil, lockError("lock", r.Name, round.ErrKind)
-	case has == scripts.Reader && r.Role == scripts.Writer:
+	case has == scripts.Reader && r.role == scripts.Writer:
 		return nil, lockError("lock", r.Name, ErrUpgrade)
 	//mutant:reentry-on-request = false
-	case own != nil && !r.Settings.Reentry:
+	case !r.Settings.Reentry:
 		return nil, lockError("lock", r.Name, ErrReentry)
 	}
 	return own, nil

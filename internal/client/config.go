@@ -74,10 +74,6 @@ type Settings struct {
 	Fair        bool
 	Priority    int
 	Reentry     bool // whether a context that owns the name re-enters its lock
-
-	once   bool          // whether a call that does not wait makes only one attempt
-	slot   bool          // whether the name is that of a slot, which the call for the semaphore has checked
-	called clock.Instant // start of the call; zero: now
 }
 
 // An Option sets fields of a [Config].
@@ -247,16 +243,6 @@ func (s *Settings) check(cfg *Config) error {
 
 // bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.
 func (s *Settings) bounded() bool { return s.Tries > 0 }
-
-// shared returns a copy of s with the settings for a lock of an RWLock.
-func (s *Settings) shared() (*Settings, error) {
-	if s.MinHold > 0 {
-		return nil, Invalid("minimum hold %v: locks of an RWLock have no minimum hold", s.MinHold)
-	}
-	changed := *s
-	changed.Handoffs, changed.Linger = 0, 0
-	return &changed, nil
-}
 
 // A warning is a sentence about settings that are valid but risky, and the level at which it is logged.
 type warning struct {

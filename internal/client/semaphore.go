@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
@@ -21,7 +22,8 @@ type slotCall struct {
 	name     string
 	slots    []string // names of the slots: see scripts.Slot
 	settings *Settings
-	each     Settings // of the call for each slot; the context of the call has the limit
+	each     Settings      // of the call for each slot; the context of the call has the limit
+	called   clock.Instant // the time of the call in the queues of all slots
 }
 
 // AcquireSlot acquires a slot of the semaphore of name with this size: see Semaphore of package redlock.
@@ -35,11 +37,12 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 	if r.Settings.bounded() {
 		return nil, Invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
 	}
-	s := &slotCall{c: c, name: r.Name, slots: make([]string, size), settings: r.Settings, each: *r.Settings}
+	s := &slotCall{c: c, name: r.Name, slots: make([]string, size), settings: r.Settings, each: *r.Settings,
+		called: c.cfg.Clock.Now()}
 	for i := range s.slots {
 		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
 	}
-	s.each.slot, s.each.WaitLimit, s.each.called = true, 0, c.cfg.Clock.Now() // one time of the call in all queues
+	s.each.WaitLimit = 0
 	return s.acquire(ctx, r.Wait, r.Stats)
 }
 
@@ -65,9 +68,9 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lo
 
 // one acquires slot i. If once is true, it makes a single attempt.
 func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
-	settings := s.each
-	settings.once = once
-	return s.c.Acquire(ctx, Request{Name: s.slots[i], Wait: !once, Settings: &settings, Stats: stats})
+	return s.c.acquire(ctx, Request{
+		Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, once: once, called: s.called,
+	})
 }
 
 // try tries the slots one after the other, since concurrent attempts could briefly take several slots from other

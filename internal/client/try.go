@@ -21,7 +21,7 @@ func (c *Client) try(ctx context.Context, r *Request, k *Lock) error {
 	a := &lease.Attempt{Op: "lock", Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Stats: r.Stats}
 	a.Patience = c.patience(r.Wait)
 	limit := cmp.Or(s.WaitLimit, waitqueue.DefaultUndecided)
-	if s.once {
+	if r.once {
 		limit = 0
 	}
 	return c.queue.Try(ctx, a, &k.Hold, limit)
