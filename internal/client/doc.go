@@ -14,9 +14,10 @@
 //
 // client.go builds and ends them, set.go joins the clients of one Locker, config.go has the settings. acquire.go takes
 // a lock, lock.go is the lock, transfer.go moves it to another process or role. try.go, repeat.go and limits.go are for
-// calls that do not wait, wait by polling, or wait for a limited time; all.go and semaphore.go acquire several names,
-// or one of several slots. errors.go, events.go, journal.go, view.go, health.go, masters.go and inspect.go say what
-// happens; operate.go, change.go, configuration.go, layout.go and release.go are for operators.
+// calls that do not wait, wait by polling, or wait for a limited time; all.go, semaphore.go and shares.go acquire
+// several names, one of several slots, or the lock of a reader or writer. errors.go, events.go, journal.go, view.go,
+// health.go, masters.go and inspect.go say what happens; operate.go, change.go, configuration.go, layout.go and
+// release.go are for operators.
 //
 // # The path of a plain lock
 //
@@ -28,7 +29,7 @@
 //	redlock/request.go             request.acquire
 //	redlock/trace.go               acquiring, traced               without a trace they call what follows
 //	internal/client/config.go      Apply                           the settings of the call
-//	internal/client/acquire.go     Client.Acquire, accepts, owned, grant
+//	internal/client/acquire.go     Client.Acquire, acquire, owned, grant
 //	internal/waitqueue/contend.go  Queue.Lock
 //	internal/waitqueue/local.go    join                            the contender of the name
 //	internal/waitqueue/contend.go  next, prepare
@@ -39,8 +40,7 @@
 //	internal/ballot/propose.go     Ballots.Propose                 the token
 //	internal/lease/acquire.go      firstTerm                       when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
-//	internal/round/round.go        Round.SendAll
-//	internal/round/failure.go      Sender.Refusal                  not to a master that does not vote
+//	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
 //	internal/transport             Transport.Send                  its documentation has the way to the socket and back
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
@@ -53,16 +53,17 @@
 //	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live
 //	internal/waitqueue/local.go    leave
 //	internal/client/acquire.go     stillGood                       the caller may have been paused
-//	redlock/lock.go                returned
+//	redlock/request.go             returned
 //
-// What else a call can be is decided where the settings or the keys are used: a re-entry, a call that does not wait and
-// one with tries in grant; readers, writers and slots in the keys of the lock (scripts.Keys); a minimum hold in
-// firstTerm; linger in announceLinger and joinOrTakeOver; a joint configuration in quorum.Rule.
+// What else a call can be is decided in one place each: readers, writers and slots come to acquire from methods of
+// their own (shares.go, semaphore.go), and their keys choose the scripts (scripts.Keys); a re-entry, a call that does
+// not wait and one with tries leave in grant; a minimum hold is in firstTerm, linger in announceLinger and
+// joinOrTakeOver, a joint configuration in quorum.Rule.
 //
 // # Where to add something
 //
 //   - An option of a call: redlock/options.go, a field of [Settings] with its default and check (config.go), or of
-//     lease.Terms if the lease needs it. Say in LockAll (all.go), Semaphore (semaphore.go), RWLock (Settings.shared),
+//     lease.Terms if the lease needs it. Say in LockAll (all.go), Semaphore (semaphore.go), RWLock (shares.go),
 //     Lead and Hold.Reenter whether it applies. An example, and the table in docs/guide.md.
 //   - A script: X.lua, its SHA and All in internal/scripts/script.go, encode.go, decode.go, rights.go, its reference in
 //     internal/scripts/reference, and "Calls" in docs/protocol.md.

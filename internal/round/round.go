@@ -3,6 +3,7 @@ package round
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -127,6 +128,37 @@ func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quoru
 		}
 	}
 	return sent
+}
+
+// A Need is the condition for sending a call to a master.
+type Need uint8
+
+// Each Need includes the ones before it.
+const (
+	NeedsConnection Need = iota // for an extension, which only confirms existing locks, even in quarantine
+	NeedsRecord                 // for a downgrade, which is accepted only under the record in the view
+	NeedsVote                   // for an acquire or an import
+)
+
+// Refusal returns the vote of master i if a call with this TTL need not be sent to it, because the master does not meet
+// need or refuses the TTL. The reason is the Err of the vote. Err is nil if the call must be sent.
+func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote) {
+	m := &view.Masters[i]
+	switch {
+	case m.Phase == admission.Down, m.Session == 0:
+		v.Err = whyNot(view, i)
+	case m.Record.MaxTTL > 0 && ttl > m.Record.MaxTTL:
+		v.Outcome = quorum.Refused
+		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; a held lock is extended, so it needs no long TTL; to raise the max TTL: "+
+			"redlock max-ttl --set %v, with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
+	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
+		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
+		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+	//mutant:extend-unsaved = false
+	case m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrNotDurable): // it would forget the extension
+		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+	}
+	return v
 }
 
 // Skip stores the vote of master i, to which no call was sent, until RecordSkipped records the vote.
