@@ -183,7 +183,7 @@ func awaitPing(ctx context.Context, url string, opts ...redis.DialOption) error 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := ping(url, time.Second, opts...)
+		err := ping(url, 5*time.Second, opts...)
 		if err == nil || strings.Contains(err.Error(), "NOAUTH") {
 			return nil
 		}
@@ -198,7 +198,7 @@ func awaitPing(ctx context.Context, url string, opts ...redis.DialOption) error 
 // dial opens a connection to a master. The caller must close it.
 func dial(t testing.TB, m Master) redis.Conn {
 	t.Helper()
-	opts := []redis.DialOption{redis.DialConnectTimeout(5 * time.Second), redis.DialReadTimeout(5 * time.Second)}
+	opts := []redis.DialOption{redis.DialConnectTimeout(readyBound), redis.DialReadTimeout(readyBound)}
 	if d, ok := m.(interface{ dialOptions() []redis.DialOption }); ok {
 		opts = append(opts, d.dialOptions()...)
 	}
