@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,22 +15,47 @@ import (
 const Env = "REDLOCK_REDIS_SERVER"
 
 // Find returns the path of the server's program: the value of [Env], or else redis-server or valkey-server in PATH.
-// The error says how to install a server.
+// The error says how to install a server, if there is none or only one before 6.2.
 func Find() (string, error) {
 	if name := os.Getenv(Env); name != "" {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			return "", fmt.Errorf("redisproc: %s=%q: cannot run this program: %w", Env, name, err)
 		}
-		return path, nil
+		return path, checkVersion(path)
 	}
+	found := "neither redis-server nor valkey-server is in PATH"
 	for _, name := range []string{"redis-server", "valkey-server"} {
-		if path, err := exec.LookPath(name); err == nil {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if err = checkVersion(path); err == nil {
 			return path, nil
 		}
+		found = err.Error()
 	}
-	return "", fmt.Errorf("redisproc: neither redis-server nor valkey-server is in PATH: install one (Debian, Ubuntu: "+
-		"apt-get install redis-server; macOS: brew install redis), or set %s to the path of its program", Env)
+	return "", fmt.Errorf("redisproc: %s: install Redis 6.2 or Valkey 7.2 or later (Debian, Ubuntu: apt-get install "+
+		"redis-server; macOS: brew install redis), or set %s to the path of its program", found, Env)
+}
+
+// Before7 reports whether the program at path is a Redis before 7.0.
+func Before7(path string) bool {
+	v, err := version(context.Background(), path)
+	return err == nil && strings.HasPrefix(v, "6.")
+}
+
+// checkVersion returns an error if the program at path is too old for the scripts, or has no version.
+func checkVersion(path string) error {
+	v, err := version(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(v, "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 2 {
+		return fmt.Errorf("%s has version %s", path, v)
+	}
+	return nil
 }
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)

@@ -5,6 +5,7 @@ package redisproc_test
 import (
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,6 +50,13 @@ func TestFindSaysHowToGetOne(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := redisproc.Find(); err == nil || !strings.Contains(err.Error(), redisproc.Env) {
 		t.Errorf("with an empty PATH the error is %v, want one that names the environment variable", err)
+	}
+	old := []byte("#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 malloc=libc bits=64 build=0'\n")
+	if err := os.WriteFile(filepath.Join(os.Getenv("PATH"), "redis-server"), old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := redisproc.Find(); err == nil || !strings.Contains(err.Error(), "6.0.16: install Redis 6.2") {
+		t.Errorf("with an old server in PATH the error is %v, want one that names the version that is needed", err)
 	}
 	t.Setenv(redisproc.Env, "/no/such/program")
 	if _, err := redisproc.Find(); err == nil || !strings.Contains(err.Error(), "/no/such/program") {

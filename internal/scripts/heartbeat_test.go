@@ -88,6 +88,7 @@ func TestDecodeHeartbeat(t *testing.T) {
 // In a cluster, the digest changes with the slots of the node. If the call contains the current digest, the reply
 // omits the identity.
 func TestHeartbeatOfAClusterNode(t *testing.T) {
+	redistest.NeedCluster(t)
 	bus, err := redisproc.FreePort()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,20 +179,9 @@ func (c *client) wantError(code string, call *frame.Call, stamp string) {
 	c.t.Helper()
 	reply, err := c.run(call, stamp)
 	var text redis.Error
-	if !errors.As(err, &text) || !strings.HasPrefix(inner(text), code+" ") {
+	if !errors.As(err, &text) || fault.Code(text) != code {
 		c.t.Errorf("%s returned %v, %v; want an error %s", call.Script.Name, reply, err, code)
 	}
-}
-
-// inner returns the error of a command inside a script. Servers before 7.0 put this error into another text.
-func inner(err redis.Error) string {
-	text := string(err)
-	i := strings.LastIndex(text, "@user_script:")
-	if i < 0 || !strings.HasPrefix(text, "ERR Error running script") {
-		return text
-	}
-	_, rest, _ := strings.Cut(strings.TrimSpace(text[i+len("@user_script:"):]), ": ") // after the line number
-	return strings.TrimPrefix(rest, "-")
 }
 
 // everything returns all keys of a name with their values. It reports TTLs only as present or absent.

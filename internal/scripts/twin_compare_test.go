@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/internal/skew"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // edges returns the times, in us, at which a key, a lease, a waiter or a quarantine ends, or at which a ballot in args
@@ -123,7 +124,7 @@ func (w *twin) compare(what string, server, pure any) {
 		same = ok && (string(s) == p || w.sameRecord(string(s), p))
 	case reference.Error:
 		s, ok := server.(redis.Error)
-		same = ok && (strings.HasPrefix(inner(s), string(p)) || strings.HasPrefix(string(p), "ERR user_script"))
+		same = ok && (strings.HasPrefix(fault.Inner(string(s)), string(p)) || strings.HasPrefix(string(p), "ERR user_script"))
 	case []any:
 		s, ok := server.([]any)
 		if same = ok && len(s) == len(p); same {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // A cluster has three masters, each with a replica.
@@ -26,6 +27,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	if len(at) == 0 {
 		at = slices.Repeat([]side{loopback}, 6)
 	}
+	redistest.NeedCluster(t)
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("needs redis-cli (apt-get install redis-tools) to make the cluster")
 	}

@@ -54,7 +54,7 @@ func (e *Error) WithoutAdvice() string { return "pool: " + e.Addr + ": " + e.Op 
 
 // Reason returns the text without the master, the operation and the advice, so that equal reasons have equal texts.
 func (e *Error) Reason() string {
-	said := strings.TrimPrefix(e.Err.Error(), "pool: ")
+	said := fault.Inner(strings.TrimPrefix(e.Err.Error(), "pool: "))
 	if text, where, _ := strings.Cut(said, " script: "); strings.Contains(where, "@user_script:") {
 		said = text // the rest is for the authors of the script
 	}

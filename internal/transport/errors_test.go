@@ -21,11 +21,14 @@ func TestErrorTextsNameAddressOnce(t *testing.T) {
 	}
 }
 
-// The error text omits the position in the script, which Redis 7 appends to some errors.
+// The error text omits the position in the script, which Redis 7 appends to some errors, and Redis 6.2 prepends to all.
 func TestErrorTextsNameNoScript(t *testing.T) {
 	for reply, want := range map[redis.Error]string{
 		"OOM command not allowed when used memory > 'maxmemory'. " +
 			"script: 35ffe202b79455ce65ee3c6d91f67829cf98a19b, on @user_script:40.": "pool: a:1: acquire: OOM command not " +
+			"allowed when used memory > 'maxmemory'.",
+		"ERR Error running script (call to f_35ffe202b79455ce65ee3c6d91f67829cf98a19b): @user_script:40: @user_script: 40: " +
+			"-OOM command not allowed when used memory > 'maxmemory'.": "pool: a:1: acquire: OOM command not " +
 			"allowed when used memory > 'maxmemory'.",
 		"ERR script: none": "pool: a:1: acquire: ERR script: none; " + StepRefuses,
 	} {

@@ -54,7 +54,7 @@ func TestIdleConnectionIsCheap(t *testing.T) {
 func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	s := newServer(t, "--min-replicas-to-write", "2")
 	for range 2 {
-		newServer(t, "--replicaof", "127.0.0.1 "+s.port)
+		newServer(t, "--replicaof", "127.0.0.1", s.port)
 	}
 	sentinel := redistest.Sentinel(t, redisproc.Config{}, s.Addr(), 1, "requirepass secret").Addr()
 	cheap(t, s, "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))

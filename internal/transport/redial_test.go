@@ -56,7 +56,7 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 			[]any{"CONFIG", "SET", "maxmemory-policy", "noeviction"}},
 		{"volatile eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"},
 			[]string{"volatile-ttl"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
-		{"replica", []string{"--replicaof", "127.0.0.1 " + master.port},
+		{"replica", []string{"--replicaof", "127.0.0.1", master.port},
 			[]string{"it is a replica", "use the address of its master instead"}, []any{"REPLICAOF", "NO", "ONE"}},
 		{"cluster", []string{"--cluster-enabled", "yes"}, []string{"cluster", "cluster-enabled no"}, nil},
 	} {

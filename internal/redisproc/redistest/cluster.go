@@ -18,10 +18,10 @@ import (
 const slots = 16384
 
 // Cluster starts a cluster of three masters without replicas and returns their addresses. If secure is set, it
-// returns their addresses for TLS, and a configuration that trusts their certificate. Cluster needs Redis 7 or
-// Valkey: older servers have no cluster-port.
+// returns their addresses for TLS, and a configuration that trusts their certificate.
 func Cluster(t testing.TB, cfg redisproc.Config, secure bool) (addrs []string, trust *tls.Config) {
 	t.Helper()
+	NeedCluster(t)
 	if secure {
 		dir := Certificates(t)
 		trust = trusting(t, dir)

@@ -17,6 +17,16 @@ func Need(t testing.TB) {
 	}
 }
 
+// NeedCluster is like Need, for a test that starts nodes of a cluster: it also skips the test with a Redis before 7.0,
+// which has no cluster-port.
+func NeedCluster(t testing.TB) {
+	t.Helper()
+	Need(t)
+	if path, _ := redisproc.Find(); redisproc.Before7(path) {
+		t.Skipf("needs Redis 7 or Valkey: %s has no cluster-port", path)
+	}
+}
+
 // Test starts n servers and stops them when the test and its subtests have ended. Without a server program it skips the
 // test.
 func Test(t testing.TB, n int, cfg redisproc.Config) []*redisproc.Server {

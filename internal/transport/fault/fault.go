@@ -82,20 +82,23 @@ func IsTimeout(err error) bool {
 	return errors.Is(err, ErrTimeout) || errors.As(err, &n) && n.Timeout()
 }
 
-// Code returns the first word of an error reply. Servers before 7.0 wrap the error of a command inside a script in
-// another text ("ERR Error running script ...: @user_script:4: -READONLY ..."). For such a reply, Code returns the
-// first word of the inner error.
+// Code returns the first word of an error reply, without what [Inner] removes.
 func Code(err redis.Error) string {
-	code, _, _ := strings.Cut(string(err), " ")
-	if code == "ERR" {
-		if found := inner.FindStringSubmatch(string(err)); found != nil {
-			return found[1]
-		}
-	}
+	code, _, _ := strings.Cut(Inner(string(err)), " ")
 	return code
 }
 
-var inner = regexp.MustCompile(`: -([A-Z]+) `)
+// Inner returns the error of the command inside a script, if text is the error of a script on a server before 7.0. Such
+// a server prepends words and positions ("ERR Error running script ...: @user_script:4: @user_script: 4: -READONLY ...",
+// or only the last position if the script returns the error). Inner returns any other text unchanged.
+func Inner(text string) string {
+	if found := inner.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return text
+}
+
+var inner = regexp.MustCompile(`^(?:ERR Error running script .*)?@user_script: ?\d+: -?([A-Z]+ .*)$`)
 
 // IsCode reports whether err is, or wraps, an error reply with this code.
 func IsCode(err error, code string) bool {

@@ -48,7 +48,11 @@ func TestCode(t *testing.T) {
 	for text, want := range map[string]string{
 		"NOSCRIPT No matching script": "NOSCRIPT",
 		"READONLY You can't write":    "READONLY",
-		"ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -READONLY You can't": "READONLY",
+		"ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -READONLY You can't":  "READONLY",
+		"@user_script: 43: -OOM command not allowed":                                                    "OOM",
+		"ERR Error running script (call to f_1): @user_script:4: WRONGTYPE Operation against a key":     "WRONGTYPE",
+		"ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed":              "OOM",
+		"ERR Error running script (call to f_1): @user_script:1: attempt to index -A nil value (a nil)": "ERR",
 		"ERR value is not an integer": "ERR",
 		"ERR weird: -1 is negative":   "ERR",
 		"":                            "",
