@@ -197,7 +197,7 @@ func (v *verdictSeen) disagreements() (list []string) {
 		}
 		must(m.Error != "" && strings.Contains(v.statusText, ": "+m.Error+"\n"), "the reason of "+m.Addr+" in status")
 		must(noVote[m.Addr], "the state of "+m.Addr+" and its findings")
-		must(c.CanLock || strings.Contains(v.healthy.Error(), m.Addr), "Healthy and "+m.Addr)
+		must(c.CanLock || strings.Contains(fmt.Sprint(v.healthy), m.Addr), "Healthy and "+m.Addr)
 	}
 	must(voting == v.status.Quorums[0].Able, "the states and the quorum")
 	return append(list, v.missing()...)
