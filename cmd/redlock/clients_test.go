@@ -297,9 +297,9 @@ func TestRaiseNeedsListsOfEnoughMasters(t *testing.T) {
 	t.Parallel()
 	f := newChanging(t)
 	path := f.file("file.json", f.joint(1, 0, 1, 3))
-	f.do(0, "ACL", "SETUSER", "default", "-client|list")
+	f.do(0, "ACL", "SETUSER", "default", "-client", "+client|setname")
 	call(t, exitDone, "done  every client uses this file\n", "set", path)
-	f.do(1, "ACL", "SETUSER", "default", "-client|list")
+	f.do(1, "ACL", "SETUSER", "default", "-client", "+client|setname")
 	call(t, exitDone, "next  every client uses this file; the clients cannot be listed (CLIENT LIST)", "set", path)
 	call(t, exitDanger, "too few old masters list their clients (CLIENT LIST): use --force if every client uses this file",
 		"set", "--raise", "--yes", path)

@@ -44,7 +44,7 @@ func TestOutputsAgree(t *testing.T) {
 		}, exitDanger, 0},
 		{"a full master beside it", func() {
 			set(1, "maxmemory-policy", "noeviction")
-			set(1, "maxmemory", "1mb")
+			set(1, "maxmemory", "1")
 		}, exitNoQuorum, 0},
 		{"room again", func() { set(1, "maxmemory", "0") }, exitDanger, 0},
 		{"an eviction policy beside it", func() {

@@ -209,10 +209,12 @@ func TestPageShowsFaults(t *testing.T) {
 		"fix: start the server; its log shows why it stopped")
 	holder.signal(syscall.SIGKILL)
 	v.sees("a lost lock", `"`+name+`" was lost: "web-1" did not extend it in time, token `)
-	f.do(1, "CONFIG", "SET", "maxmemory", "1mb")
+	f.do(1, "CONFIG", "SET", "maxmemory", "1")
 	v.sees("a full master", "No lock can be acquired: 1 of 3 masters vote, 2 are needed", "memory full")
 	other := f.start("run", "--wait", "1s", "b", "--", "true")
-	v.sees("a refusal", f.servers[1].Addr()+" refuses commands of clients: OOM, ")
+	if !strings.HasPrefix(f.servers[1].Version(), "6.") { // Redis 6.2 counts it as an error of a script
+		v.sees("a refusal", f.servers[1].Addr()+" refuses commands of clients: OOM, ")
+	}
 	other.ends(exitRunNoQuorum, "")
 	f.looks(v, "rgb(255, 255, 255)")
 	dark := view(t, f.page(""), "0")
