@@ -13,9 +13,10 @@ import (
 
 type config = transport.Config
 
-// positive returns an Option for a duration that must be positive.
-func positive(what string, d time.Duration, set func(*config)) Option {
-	return transport.Set(d > 0, set, "the %s %v is not positive", what, d)
+// limit returns an Option for the limit of a time. A shorter one was most likely meant in another unit.
+func limit(what string, d time.Duration, set func(*config)) Option {
+	return transport.Set(d >= time.Millisecond, set,
+		"the %s %v: must be at least 1ms; a number without a unit is in nanoseconds", what, d)
 }
 
 // WithTLSConfig sets the TLS configuration for masters with rediss:// or valkeys:// URLs. By default, the certificate
@@ -67,7 +68,7 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 // queue is not included. The default is 500 ms. The timeout should be small compared with the TTL of the locks. For a
 // master behind Sentinel or in a cluster, a timeout above 9 s is refused.
 func WithTimeout(d time.Duration) Option {
-	return positive("timeout", d, func(c *config) { c.Timeout = d })
+	return limit("timeout", d, func(c *config) { c.Timeout = d })
 }
 
 // WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. The default is one
@@ -77,7 +78,7 @@ func WithTimeout(d time.Duration) Option {
 // same time, which counts separately; those that replace a connection for calls go first. A master that hangs does not
 // delay connections to other addresses.
 func WithDialTimeout(d time.Duration) Option {
-	return positive("dial timeout", d, func(c *config) { c.DialTimeout = d })
+	return limit("dial timeout", d, func(c *config) { c.DialTimeout = d })
 }
 
 // AllowEviction admits masters whose eviction policy can drop locks. If a lock is evicted, a second client can acquire

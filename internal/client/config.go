@@ -238,6 +238,22 @@ func (s *Settings) check(cfg *Config) error {
 	if s.MinHold > 0 {
 		s.Linger = 0
 	}
+	return s.checkUnits()
+}
+
+// checkUnits refuses durations that were most likely meant in another unit, as in WithWaitLimit(10).
+func (s *Settings) checkUnits() error {
+	for _, given := range []struct {
+		what string
+		time.Duration
+	}{
+		{"maximum hold", s.MaxHold}, {"minimum hold", s.MinHold}, {"linger", s.Linger},
+		{"hold warning", s.HoldWarning}, {"wait limit", s.WaitLimit}, {"quorum wait", s.QuorumWait},
+	} {
+		if given.Duration > 0 && given.Duration < time.Millisecond {
+			return Invalid("%s %v: must be at least 1ms; a number without a unit is in nanoseconds", given.what, given.Duration)
+		}
+	}
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted 
 	opts = append(opts, redlock.WithTTL(ttl), redlock.WithExtension(k.chance(p.extend)))
 	opts = append(opts, k.manner()...)
 	if p.linger && k.random.IntN(4) > 0 {
-		opts = append(opts, redlock.WithLinger(k.upTo(longestLinger)))
+		opts = append(opts, redlock.WithLinger(max(time.Millisecond, k.upTo(longestLinger))))
 	}
 	wanted = ttl / 2
 	if k.random.IntN(4) == 0 || p.kind == lapses {
@@ -156,7 +156,7 @@ func (k *worker) minimum() time.Duration {
 	w.mu.Lock()
 	w.loose = true // the masters reserve the name after an early unlock
 	w.mu.Unlock()
-	return k.upTo(w.plan.guards[k.c.index] * 9 / 10)
+	return max(time.Millisecond, k.upTo(w.plan.guards[k.c.index]*9/10))
 }
 
 // askedLocked returns when the call that acquired the lease of t began, or the zero time if unknown. After local
