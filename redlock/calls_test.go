@@ -320,7 +320,7 @@ func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 			if got != nil || err == nil {
 				w.Errorf("%s: the name was locked with the context of the ended lock", name)
 			}
-			w.isError(err, k.Err())
+			w.isError(err, errors.Unwrap(k.Err()))
 			w.noError(errOf(l.TryLock(ctx, name+" other")))
 		}
 	})

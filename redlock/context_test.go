@@ -66,6 +66,34 @@ func TestContextEndsWithParent(t *testing.T) {
 	<-other.Done()
 }
 
+// A context ends with an error that names the lock, since the code that logs it may know only the context.
+func TestEndOfContextNamesTheLock(t *testing.T) {
+	l := nearLocker(t)
+	k := mustLock(t, l, "a")
+	slot, err := l.Semaphore("s", 3).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, ofSlot := k.Context(t.Context()), slot.Context(t.Context())
+	mustUnlock(t, k)
+	mustUnlock(t, slot)
+	_, err = l.Lock(ctx, "other")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{k.Err(), `redlock: lock "a": the lock was released before`},
+		{context.Cause(ctx), `redlock: lock "a": the lock was released before`},
+		{context.Cause(k.Context(t.Context())), `redlock: lock "a": the lock was released before`},
+		{err, `redlock: lock "other": context canceled: lock "a": the lock was released before`},
+		{context.Cause(ofSlot), `redlock: lock "s": the lock was released before`},
+	} {
+		if !errors.Is(c.err, ErrReleased) || c.err.Error() != c.want {
+			t.Errorf("the error is %v, want %s", c.err, c.want)
+		}
+	}
+}
+
 func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
 	l := nearLocker(t)
 	for range 200 {

@@ -97,7 +97,7 @@ func ExampleLock_Downgrade() {
 	fmt.Println(h.ReaderCount, "reader,", err)
 	fmt.Println(reader.Unlock(ctx))
 	// Output:
-	// redlock: the lock was released before <nil> true
+	// redlock: lock "prices": the lock was released before <nil> true
 	// 1 reader, <nil>
 	// <nil>
 }

@@ -35,8 +35,8 @@ func (k *Lock) Remaining() time.Duration { return k.held.Remaining() }
 func (k *Lock) Done() <-chan struct{} { return k.held.Done() }
 
 // Err returns nil while the lock is held, and afterwards the reason why it ended: ErrReleased, ErrLost, ErrMaxHold,
-// ErrExported or ErrClosed. Each call compares the validity with the clocks.
-func (k *Lock) Err() error { return k.held.Err() }
+// ErrExported or ErrClosed. The error names the lock. Each call compares the validity with the clocks.
+func (k *Lock) Err() error { return k.held.Cause() }
 
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. If Extend returns
 // nil, the lock has validity left. If it returns ErrNoQuorum or the error of ctx, nothing has changed: the validity

@@ -50,7 +50,7 @@ func TestStoppedHolderDetectsLossAndIsFenced(t *testing.T) {
 	program.signal(syscall.SIGCONT)
 	woken := time.Now()
 	var late int64
-	program.expect("ended %d us after waking: redlock: the lock was lost", &late)
+	program.expect("ended %d us after waking: redlock: lock \"apples\": the lock was lost", &late)
 	t.Logf("the context ended %d us after waking; the report came after %v", late, time.Since(woken))
 	if time.Duration(late)*time.Microsecond > bound {
 		t.Errorf("the context ended %d us after waking, more than %v", late, bound)

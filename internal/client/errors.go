@@ -173,7 +173,8 @@ func addressed(err error) (name, said string) {
 
 // Plain returns the text of err without the package name, for use within a longer text.
 func Plain(err error) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
+	return strings.ReplaceAll(text, ": redlock: ", ": ") // of a context, after the text of its error
 }
 
 // Unwrap returns the decision, the context's error and the masters' errors.

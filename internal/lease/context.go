@@ -56,7 +56,7 @@ func (c *ownerContext) Err() error {
 		return err
 	}
 	for _, h := range c.holds {
-		if cause := h.Err(); cause != nil {
+		if cause := h.Cause(); cause != nil {
 			c.cancel(cause) // the goroutine that has ended h may not have cancelled c yet
 		}
 	}

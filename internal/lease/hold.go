@@ -144,6 +144,14 @@ func (h *Hold) Err() error {
 	return err
 }
 
+// Cause is Err for code that does not know the name of the lock: its error names the lock.
+func (h *Hold) Cause() error {
+	if err := h.Err(); err != nil {
+		return h.lease.named(err)
+	}
+	return nil
+}
+
 // lockHeld locks the lease of h if h is held. Otherwise it locks nothing, and returns why h has ended.
 func (h *Hold) lockHeld() error {
 	l := h.lease
@@ -217,7 +225,7 @@ func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	h.lease.mu.Lock()
 	if err := h.ended; err != nil { // endContexts now uses h.contexts without the lock
 		h.lease.mu.Unlock()
-		c.cancel(err)
+		c.cancel(h.lease.named(err))
 		return c
 	}
 	known := h.contexts[key]
@@ -251,7 +259,7 @@ func (h *Hold) endLocked(cause error) {
 // endContexts ends the contexts of a hold that has ended; none is added afterwards.
 func (h *Hold) endContexts(cause error) {
 	for _, c := range h.contexts {
-		c.cancel(cause)
+		c.cancel(h.lease.named(cause))
 	}
 	h.contexts = nil
 }

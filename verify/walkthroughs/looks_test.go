@@ -64,7 +64,7 @@ func (p *client) word(name string) string {
 	case p.waiting[name] > 0:
 		return "waits for it"
 	case k != nil:
-		return "knows that its lock has ended: " + plainly(k.Err())
+		return "knows that its lock has ended: " + plainly(errors.Unwrap(k.Err()))
 	}
 	return "does not hold it"
 }

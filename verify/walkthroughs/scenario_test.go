@@ -2,6 +2,7 @@ package walkthroughs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -249,7 +250,7 @@ func (p *client) gotLocked(k *redlock.Lock) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !p.dead && p.lock(name) == k {
-			w.say(p, "learns that its lock of %s has ended: %s", name, plainly(k.Err()))
+			w.say(p, "learns that its lock of %s has ended: %s", name, plainly(errors.Unwrap(k.Err())))
 		}
 	}()
 }
