@@ -70,7 +70,7 @@ var (
 // masters may match [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds them as one
 // [github.com/hashicorp/go-multierror.Error]. The text names the masters.
 type LockError struct {
-	Op     string        // operation: "lock", "re-enter", "extend", "set value", "unlock", ..., or one on the masters
+	Op     string        // operation: "lock", "acquire" (of a semaphore), "extend", "unlock", ..., or one on the masters
 	Name   string        // name of the lock; for a call about the masters, the key prefix
 	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
 	Left   time.Duration // time until the lease of Holder expires unless extended; 0 if unknown

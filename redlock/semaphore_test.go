@@ -405,7 +405,7 @@ func TestErrorOfWaitForSlots(t *testing.T) {
 		w.isError(err, redlock.ErrHeld)
 		w.notError(err, context.DeadlineExceeded)
 		var e *redlock.LockError
-		if !errors.As(err, &e) || e.Name != "n" || e.Left > 11*time.Second || e.Left < 5*time.Second {
+		if !errors.As(err, &e) || e.Op != "acquire" || e.Name != "n" || e.Left > 11*time.Second || e.Left < 5*time.Second {
 			w.Errorf("the error is %v", err)
 		}
 		w.stop(0, 1)

@@ -43,7 +43,13 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
 	}
 	s.each.WaitLimit = 0
-	return s.acquire(ctx, r.Wait, r.Stats)
+	lock, err := s.acquire(ctx, r.Wait, r.Stats)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Op == "lock" {
+		named := *e
+		named.Op = "acquire" // as the method of a Semaphore
+		err = &named
+	}
+	return lock, err
 }
 
 // acquire acquires one slot.
