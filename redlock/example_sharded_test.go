@@ -83,14 +83,14 @@ func ExampleOpenSharded_operate() {
 	fmt.Println("admitted:", admin.Of(locker).Admit(ctx)) // new masters, on which no client holds a lock
 	fmt.Println("max TTL:", admin.Of(locker).RaiseMaxTTL(ctx, time.Minute))
 	verdict, err := admin.Of(locker).Check(ctx)
-	fmt.Println("found:", len(verdict.Findings) > 0, err)
+	fmt.Println("findings:", len(verdict.Findings), err)
 	fmt.Println("unknown:", admin.Of(locker).Quarantine(ctx, "10.0.0.9:6379") != nil)
 	fmt.Println("closed:", locker.Close(), admin.Of(locker).Masters()[0].Shard)
 	// Output:
 	// ready: <nil> 6 masters
 	// admitted: <nil>
 	// max TTL: <nil>
-	// found: true <nil>
+	// findings: 0 <nil>
 	// unknown: true
 	// closed: <nil> 1
 }

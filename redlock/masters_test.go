@@ -125,16 +125,13 @@ func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
 	})
 }
 
-// findings returns the subjects of those findings of Check that are about the votes of the masters. The other
-// findings are about commands that masters in memory do not have.
+// findings returns the subjects of the findings of Check.
 func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	w.Helper()
 	verdict, err := admin.Of(l).Check(w.Context())
 	w.must(err)
 	for _, f := range verdict.Findings {
-		if f.About == "quorum" || f.About == "quarantine" || f.About == "max TTL" {
-			about = append(about, f.About)
-		}
+		about = append(about, f.About)
 	}
 	return about
 }

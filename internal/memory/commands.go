@@ -73,6 +73,8 @@ func (s *Server) Execute(c *Client, args []string) bool {
 	switch {
 	case refusal != "":
 		c.Reply(reference.Error(refusal))
+	case !known && inScripts(name):
+		c.Reply(errForeign)
 	case !known:
 		c.Reply(reference.Error(fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0])))
 	case len(args) < cmd.least:
@@ -87,6 +89,11 @@ func (s *Server) Execute(c *Client, args []string) bool {
 		return true
 	}
 	return false
+}
+
+// inScripts reports whether scripts run the command. A check of the rights must not find it unknown.
+func inScripts(command string) bool {
+	return slices.ContainsFunc(scripts.Rights, func(r scripts.Right) bool { return strings.EqualFold(r.Rule, command) })
 }
 
 // IsScript reports whether command is EVAL or EVALSHA; see Find.
@@ -227,30 +234,35 @@ func get(s *Server, _ *Client, args []string) any {
 	}
 }
 
-// set supports PX and EX.
+// set supports XX, PX and EX.
 func set(s *Server, _ *Client, args []string) any {
 	now := s.Now()
-	ttl := int64(0)
-	switch {
-	case len(args) == 3:
-	case len(args) == 5:
-		n, err := strconv.ParseInt(args[4], 10, 64)
-		if err != nil {
-			return errInteger
-		}
-		switch strings.ToUpper(args[3]) {
+	ttl, existing := int64(0), false
+	for more := args[3:]; len(more) > 0; more = more[1:] {
+		unit := int64(1000)
+		switch strings.ToUpper(more[0]) {
+		case "XX":
+			existing = true
+			continue
 		case "PX":
-			ttl = n
+			unit = 1
 		case "EX":
-			ttl = n * 1000
 		default:
 			return errSyntax
 		}
-		if ttl <= 0 {
+		if more = more[1:]; len(more) == 0 {
+			return errSyntax
+		}
+		n, err := strconv.ParseInt(more[0], 10, 64)
+		if err != nil {
+			return errInteger
+		}
+		if ttl = n * unit; ttl <= 0 {
 			return reference.Error("ERR invalid expire time in 'set' command")
 		}
-	default:
-		return errSyntax
+	}
+	if existing && s.State.Look(now, args[1]).Type == reference.None {
+		return nil
 	}
 	s.State.Set(now, args[1], args[2], ttl)
 	return status("OK")

@@ -45,10 +45,12 @@ func ExampleAdmin() {
 	operator := admin.Of(locker)
 	fmt.Println("epoch", operator.Configuration()[0].Epoch, "with", len(operator.Configuration()[0].Masters), "masters")
 	verdict, err := operator.Check(ctx)
-	fmt.Println("found:", len(verdict.Findings) > 0, err)
+	fmt.Println("locks can be acquired:", verdict, err)
+	fmt.Println(len(verdict.Findings), "findings")
 	// Output:
 	// epoch 0 with 3 masters
-	// found: true <nil>
+	// locks can be acquired: yes, and one more master may fail <nil>
+	// 0 findings
 }
 
 func ExampleOf() {
