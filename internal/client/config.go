@@ -190,8 +190,12 @@ func (s *Settings) check(cfg *Config) error {
 	drift, longest := lease.Drift(s.TTL), cmp.Or(cfg.MaxTTL, MaxTTL)
 	switch {
 	case cfg.MaxTTL > 0 && s.TTL > cfg.MaxTTL:
+		advice := "leave WithTTL out"
+		if cfg.MaxTTL < DefaultTTL {
+			advice = fmt.Sprintf("give WithTTL, at most %v", cfg.MaxTTL)
+		}
 		text := fmt.Sprintf("TTL %v is above the max TTL %v: a held lock is extended in the background, so it needs no long "+
-			"TTL: leave WithTTL out", s.TTL, cfg.MaxTTL)
+			"TTL: %s", s.TTL, cfg.MaxTTL, advice)
 		if s.TTL <= MaxTTL {
 			text += fmt.Sprintf("; only if the name must stay locked for %v after its holder has died, raise the max TTL of "+
 				"the masters (redlock max-ttl --set %v URL...), then WithMaxTTL of all clients", s.TTL, s.TTL)
