@@ -32,9 +32,9 @@ type handle = client.Handle
 // All clients must use the same masters: see [pool.Open].
 func Open(urls []string, opts ...Option) (*Locker, error) { return open([][]string{urls}, opts, false) }
 
-// OpenSharded returns a Locker that distributes names over several shards. A shard is a set of masters; each name
-// belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a shard without a
-// quorum affects only its own names. The limit is 300 shards.
+// OpenSharded returns a Locker that distributes names over several shards. A shard is a set of masters that are in no
+// other shard; each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a
+// shard without a quorum affects only its own names. The limit is 300 shards.
 //
 // All clients must name the same shards in the same order. The admission record of each master contains the number of
 // its shard and the number of shards. A client with another number of shards, or another order, acquires nothing on
@@ -62,6 +62,9 @@ func open(shards [][]string, opts []Option, sharded bool) (*Locker, error) {
 		}
 		pools = append(pools, more...)
 	}
+	if err == nil && len(pools) == len(shards) { // the buckets of a cluster have the same masters
+		err = disjoint(pools)
+	}
 	var l *Locker
 	if err == nil {
 		l, err = newLocker(pools, cfg, sharded, true)
@@ -73,6 +76,21 @@ func open(shards [][]string, opts []Option, sharded bool) (*Locker, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// disjoint returns an error if a master is in two shards: its admission record has the number of one.
+func disjoint(pools []*pool.Pool) error {
+	shards := map[string]int{}
+	for i, p := range pools {
+		for m := range p.N() {
+			if first, used := shards[p.Addr(m)]; used {
+				return client.Invalid("master %s is in shard %d and in shard %d: a server votes in one shard only",
+					p.Addr(m), first, i+1)
+			}
+			shards[p.Addr(m)] = i + 1
+		}
+	}
+	return nil
 }
 
 // New returns a Locker over the masters of p, which several Lockers may share. [Open] makes a Locker with its own

@@ -148,6 +148,8 @@ func TestOpen(t *testing.T) {
 	w.isError(err, redlock.ErrInvalid)
 	_, err = redlock.OpenSharded([][]string{{"redis://127.0.0.1:1"}, {"redis://127.0.0.1:99999"}})
 	w.says(err, redlock.ErrInvalid, "shard 2 of 2")
+	_, err = redlock.OpenSharded([][]string{{"redis://127.0.0.1:1"}, {"redis://127.0.0.1:2", "redis://127.0.0.1:1/3"}})
+	w.says(err, redlock.ErrInvalid, "master 127.0.0.1:1 is in shard 1 and in shard 2")
 	_, err = redlock.OpenSharded(nil)
 	w.isError(err, redlock.ErrInvalid)
 	p, err := pool.Open([]string{"redis://127.0.0.1:1"})
