@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -89,6 +90,9 @@ func (m *Master) parse(raw string) error {
 	}
 	raw, hosts := firstHost(raw)
 	u, err := url.Parse(raw)
+	if err != nil && strings.ContainsFunc(raw, unicode.IsSpace) {
+		return errors.New("it contains a space or a line break: write one URL per master, and %20 in a password")
+	}
 	if err != nil {
 		return errors.New("it cannot be parsed as a URL: write redis://host:port, with special characters in user and " +
 			"password percent-encoded")
