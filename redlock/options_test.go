@@ -137,6 +137,8 @@ var lockerOptionCases = []struct {
 	{"max TTL below the TTL", []Option{WithMaxTTL(9 * time.Second)}, []string{"TTL 10s", "max TTL 9s", "give WithTTL, at most 9s"}},
 	{"no durable master", []Option{WithDurableMasters("")}, []string{"durable master is empty"}}, // H162
 	{"a durable master without a name", []Option{WithDurableMasters("a:1", "")}, []string{"durable master is empty"}},
+	{"epoch without masters", []Option{WithConfiguration(Configuration{Epoch: 2})}, []string{"epoch 2 has no masters"}},
+	{"negative epoch", []Option{WithConfiguration(Configuration{Epoch: -1})}, []string{"epoch -1"}},
 	{"long label", []Option{WithLabel(strings.Repeat("i", 65))}, []string{"65 bytes", "64"}},
 	{"label of two lines", []Option{WithLabel("a\nb")}, []string{"control character"}},
 	{"no guard, TTL of more than a day", []Option{WithoutRestartGuard(), WithTTL(MaxTTL + 1)},

@@ -14,6 +14,9 @@ type Configuration struct {
 	Masters, Next []string
 }
 
+// isZero reports whether s is the zero Configuration, which means all masters of the pool.
+func (s *Configuration) isZero() bool { return s.Epoch == 0 && len(s.Masters) == 0 && len(s.Next) == 0 }
+
 // Check validates the epoch, and whether the lists are those that the epoch requires.
 func (s *Configuration) Check() error {
 	joint := s.Epoch%2 == 1
@@ -101,7 +104,7 @@ func releaseMasters(p *transport.Transport, c *quorum.Config) {
 // firstConfig returns the initial configuration of a client.
 func firstConfig(p *transport.Transport, cfg *Config) (*quorum.Config, error) {
 	set := &Configuration{}
-	if len(cfg.Initial) > 0 && len(cfg.Initial[0].Masters) > 0 {
+	if len(cfg.Initial) > 0 && !cfg.Initial[0].isZero() {
 		set = &cfg.Initial[0]
 	} else {
 		for i := range p.N() {
