@@ -108,7 +108,7 @@ func over(pools []*pool.Pool, opts []Option, sharded bool) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(cfg.Transport) > 0 {
+	if cfg.Transport != nil {
 		return nil, client.Invalid("WithPool: the pool exists already; give its options to pool.Open, or use redlock.Open")
 	}
 	return newLocker(pools, cfg, sharded, false)

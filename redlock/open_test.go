@@ -155,6 +155,8 @@ func TestOpen(t *testing.T) {
 	p, err := pool.Open([]string{"redis://127.0.0.1:1"})
 	w.must(err)
 	defer p.Close()
-	_, err = redlock.New(p, redlock.WithPool(pool.WithTimeout(time.Second)))
-	w.says(err, redlock.ErrInvalid, "WithPool")
+	for _, opts := range [][]pool.Option{{pool.WithTimeout(time.Second)}, nil} {
+		_, err = redlock.New(p, redlock.WithPool(opts...))
+		w.says(err, redlock.ErrInvalid, "WithPool")
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -145,6 +146,9 @@ func WithPrefix(prefix string) Option { return ofLocker(func(c *client.Config) {
 // [NewSharded], which are given a pool, refuse it.
 func WithPool(opts ...pool.Option) Option {
 	return ofLocker(func(c *client.Config) {
+		if c.Transport == nil {
+			c.Transport = []transport.Option{} // New refuses the option, also without an argument
+		}
 		for _, o := range opts {
 			c.Transport = append(c.Transport, o)
 		}
