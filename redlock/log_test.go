@@ -464,6 +464,10 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 		w.masters.Master(0).Stop()
 		w.masters.Master(1).Stop()
 		lost(lock, "no majority extended it in time")
+
+		w.restart(false, 0, 1)
+		after(time.Minute)
+		lost(w.take(l, "x", redlock.WithExtension(false)), "its background extension is off")
 	})
 }
 

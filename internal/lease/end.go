@@ -50,9 +50,10 @@ type reason struct {
 }
 
 // The reasons for which a lease ends. An idle lease always ends as unused. A lease that was not won is rolled back
-// instead: see Lease.undo. The errors of expired and forgotten differ only in their texts: both wrap ErrLost.
+// instead: see Lease.undo. The errors of expired, unextended and forgotten differ only in their texts: all wrap ErrLost.
 var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
+	unextended = &reason{err: fmt.Errorf("%w: its background extension is off", ErrLost), lost: true}
 	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
 	overdue    = &reason{err: ErrMaxHold, sends: true, joins: true, lost: true}
 	released   = &reason{err: ErrReleased, sends: true, joins: true} // Unlock reports the end after the release
@@ -133,6 +134,9 @@ func (l *Lease) expiredLocked(now clock.Instant) *reason {
 	case l.state == live && l.validity.left(now) <= 0:
 		if f := l.renewal.failed; f != nil {
 			return expired.because(f.Reasons())
+		}
+		if !l.ownership.terms.Extend {
+			return unextended
 		}
 		return expired
 	case l.state == live && l.leftLocked(now) <= 0:
