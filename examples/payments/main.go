@@ -69,7 +69,8 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 	return err
 }
 
-// pay only prints a line. Replace it with your payment; see Handler.Pay.
+// pay only prints a line, each time that it is called: the lock lets one call at a time pay an order, not only one.
+// Replace it with your payment, which does nothing if the order is already paid; see Handler.Pay.
 func pay(ctx context.Context, order string, token int64) error {
 	fmt.Printf("order %s is paid, token %d\n", order, token)
 	return ctx.Err()
