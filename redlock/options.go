@@ -15,7 +15,7 @@ import (
 type Option interface{ option }
 
 // A LockOption configures one call or, if passed to [New], all calls of the Locker. A call checks its options before it
-// sends anything. Durations between 0 and a millisecond are refused, since most are numbers without a unit.
+// sends anything. Durations between 0 and 10 µs are refused, since they are numbers without a unit.
 type LockOption interface{ lockOption }
 
 type (

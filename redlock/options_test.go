@@ -108,7 +108,7 @@ var lockOptionCases = []struct {
 	{"quorum wait without a unit", []LockOption{WithQuorumWait(30)}, []string{"quorum wait 30ns", "in nanoseconds"}},
 	{"minimum hold without a unit", []LockOption{WithMinHold(60)}, []string{"minimum hold 60ns", "in nanoseconds"}},
 	{"hold warning without a unit", []LockOption{WithHoldWarning(600)}, []string{"hold warning 600ns"}},
-	{"linger without a unit", []LockOption{WithLinger(time.Millisecond - 1)}, []string{"linger 999.999µs"}},
+	{"linger without a unit", []LockOption{WithLinger(9999)}, []string{"linger 9.999µs"}},
 	{"negative minimum hold", []LockOption{WithMinHold(-1)}, []string{"-1ns"}},
 	{"minimum hold of the max TTL", []LockOption{WithMinHold(DefaultMaxTTL)}, []string{"30s"}},
 	{"minimum hold of 292 years", []LockOption{WithMinHold(math.MaxInt64)}, []string{"2562047h47m16.854775807s",

@@ -245,6 +245,10 @@ func (s *Settings) check(cfg *Config) error {
 	return s.checkUnits()
 }
 
+// leastDuration is above any number of seconds that was given without a unit, and below what is left of a deadline in
+// practice.
+const leastDuration = 10 * time.Microsecond
+
 // checkUnits refuses durations that were most likely meant in another unit, as in WithWaitLimit(10).
 func (s *Settings) checkUnits() error {
 	for _, given := range []struct {
@@ -254,8 +258,9 @@ func (s *Settings) checkUnits() error {
 		{"maximum hold", s.MaxHold}, {"minimum hold", s.MinHold}, {"linger", s.Linger},
 		{"hold warning", s.HoldWarning}, {"wait limit", s.WaitLimit}, {"quorum wait", s.QuorumWait},
 	} {
-		if given.Duration > 0 && given.Duration < time.Millisecond {
-			return Invalid("%s %v: must be at least 1ms; a number without a unit is in nanoseconds", given.what, given.Duration)
+		if given.Duration > 0 && given.Duration < leastDuration {
+			return Invalid("%s %v: must be at least %v; a number without a unit is in nanoseconds",
+				given.what, given.Duration, leastDuration)
 		}
 	}
 	return nil
