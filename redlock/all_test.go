@@ -13,14 +13,6 @@ import (
 
 // Tests of LockAll.
 
-// all locks names with one LockAll.
-func (w *cluster) all(l client, names []string, opts ...redlock.LockOption) *redlock.Locks {
-	w.Helper()
-	s, err := l.LockAll(w.Context(), names, opts...)
-	w.must(err)
-	return s
-}
-
 // free fails the test if a master has a lock of one of these names.
 func (w *cluster) free(names ...string) {
 	w.Helper()
@@ -33,7 +25,7 @@ func (w *cluster) free(names ...string) {
 func TestLockAllSortsNames(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		s := w.all(l, []string{"b", "c", "a", "b"})
+		s := must(l.LockAll(w.Context(), []string{"b", "c", "a", "b"}))(w)
 		after(time.Millisecond) // until the last votes have arrived
 		ctx := s.Context(w.Context())
 		for _, name := range []string{"a", "b", "c"} {
@@ -62,7 +54,7 @@ func TestLostNameEndsContextOfAll(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		for _, lost := range []string{"a", "b", "c"} {
-			s := w.all(l, []string{"a", "b", "c"})
+			s := must(l.LockAll(w.Context(), []string{"a", "b", "c"}))(w)
 			ctx := s.Context(w.Context())
 			w.masters.Lose(lost)
 			w.ends(ctx, 5*time.Second, redlock.ErrLost)
@@ -78,20 +70,20 @@ func TestLostNameEndsContextOfAll(t *testing.T) {
 func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		held := w.take(other, "b")
+		held := must(other.Lock(w.Context(), "b"))(w)
 		got := make(chan *redlock.Locks, 1)
-		go func() { got <- w.all(l, []string{"c", "b", "a"}) }()
+		go func() { got <- must(l.LockAll(w.Context(), []string{"c", "b", "a"}))(w) }()
 		after(time.Second)
 		if w.on("a") != 5 || w.on("c") != 0 {
 			w.Errorf("while LockAll waits for b, a is on %d masters and c on %d", w.on("a"), w.on("c"))
 		}
-		c := w.take(other, "c")
-		w.unlock(held)
+		c := must(other.Lock(w.Context(), "c"))(w)
+		w.noError(held.Unlock(w.Context()))
 		after(time.Second)
 		if w.on("b") < 3 {
 			w.Error("b is free, but was not locked")
 		}
-		w.unlock(c)
+		w.noError(c.Unlock(w.Context()))
 		s := <-got
 		w.noError(s.Context(w.Context()).Err(), s.Unlock(w.Context()))
 		w.nothingLeft("a", "b", "c")
@@ -103,7 +95,7 @@ func TestWaiterHoldsOnlyEarlierNames(t *testing.T) {
 func TestOrderOfNamesWithinContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		s := w.all(l, []string{"b", "d"})
+		s := must(l.LockAll(w.Context(), []string{"b", "d"}))(w)
 		ctx := s.Context(w.Context())
 		after(10 * time.Millisecond) // until the last master has executed its acquire
 		sent := w.count("acquire")
@@ -124,14 +116,14 @@ func TestOrderOfNamesWithinContext(t *testing.T) {
 		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // does not wait
 		w.must(err)
 		for _, locks := range []*redlock.Locks{tried, inner} {
-			w.unlock(locks)
+			w.noError(locks.Unlock(w.Context()))
 		}
 		after(time.Millisecond) // until the last votes have arrived
 		if s.Context(w.Context()).Err() != nil || w.on("b") != 3 {
 			w.Error("the inner Unlock has released the outer locks")
 		}
 		other := w.locker() // the order applies to each Locker separately
-		k := w.takeWith(other, ctx, "a")
+		k := must(other.Lock(ctx, "a"))(w)
 		w.noError(k.Unlock(w.Context()), s.Unlock(w.Context()))
 		w.nothingLeft("a", "b", "c", "d", "e")
 	})
@@ -145,20 +137,26 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 		Unlock(ctx context.Context) error
 	}
 	for how, own := range map[string]func(w *cluster, l *redlock.Locker) owner{
-		"Lock":     func(w *cluster, l *redlock.Locker) owner { return w.take(l, "m:1") },
-		"LockAll":  func(w *cluster, l *redlock.Locker) owner { return w.all(l, []string{"m:1", "c"}) },
-		"RWLock":   func(w *cluster, l *redlock.Locker) owner { return w.wlock(l.RWLock("m:1")) },
-		"reader":   func(w *cluster, l *redlock.Locker) owner { return w.rlock(l.RWLock("m:1")) },
-		"slot":     func(w *cluster, l *redlock.Locker) owner { return w.take(semaphores{l, 1}, "m") },
-		"imported": func(w *cluster, l *redlock.Locker) owner { return w.imported(l, w.export(w.take(l, "m:1"))) },
+		"Lock": func(w *cluster, l *redlock.Locker) owner { return must(l.Lock(w.Context(), "m:1"))(w) },
+		"LockAll": func(w *cluster, l *redlock.Locker) owner {
+			return must(l.LockAll(w.Context(), []string{"m:1", "c"}))(w)
+		},
+		"RWLock": func(w *cluster, l *redlock.Locker) owner { return must(l.RWLock("m:1").Lock(w.Context()))(w) },
+		"reader": func(w *cluster, l *redlock.Locker) owner { return must(l.RWLock("m:1").RLock(w.Context()))(w) },
+		"slot":   func(w *cluster, l *redlock.Locker) owner { return must(l.Semaphore("m", 1).Acquire(w.Context()))(w) },
+		"imported": func(w *cluster, l *redlock.Locker) owner {
+			k := must(l.Lock(w.Context(), "m:1"))(w)
+			return must(l.Import(w.Context(), must(k.Export())(w)))(w)
+		},
 		"re-entered": func(w *cluster, l *redlock.Locker) owner {
-			return w.takeWith(l, w.take(l, "m:1").Context(w.Context()), "m:1", redlock.WithReentry())
+			k := must(l.Lock(w.Context(), "m:1"))(w)
+			return must(l.Lock(k.Context(w.Context()), "m:1", redlock.WithReentry()))(w)
 		},
 	} {
 		subtest(t, how, 3, func(w *cluster) {
 			l := w.locker()
 			k := own(w, l)
-			nested := w.takeWith(l, k.Context(w.Context()), "q")
+			nested := must(l.Lock(k.Context(w.Context()), "q"))(w)
 			owning := k.Context(w.Context())
 			derived, cancel := context.WithTimeout(owning, time.Hour)
 			defer cancel()
@@ -173,13 +171,13 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 				equal(w, len(w.wire.sent()), sent, "commands")
 				locks, err := l.LockAll(ctx, []string{"r", "s"})
 				w.must(err)
-				w.unlock(locks)
+				w.noError(locks.Unlock(w.Context()))
 				locks, err = l.TryLockAll(ctx, []string{"b", "r"})
 				w.must(err)
-				w.unlock(locks)
+				w.noError(locks.Unlock(w.Context()))
 				after(10 * time.Millisecond)
 			}
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		})
 	}
 }
@@ -217,14 +215,15 @@ func TestLockAllWithOwnedNameNeverDeadlocks(t *testing.T) {
 func TestOrderOfSlots(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		ctx := w.all(l, []string{"o"}).Context(w.Context())
+		ctx := must(l.LockAll(w.Context(), []string{"o"}))(w).Context(w.Context())
 		w.isError(errOf(l.Semaphore("n", 2).Acquire(ctx)), redlock.ErrOrder)
-		one, two := w.take(semaphores{other, 2}, "p"), w.take(semaphores{other, 2}, "p")
-		c := w.call(ctx, semaphores{l, 2}, "p")
+		one := must(other.Semaphore("p", 2).Acquire(w.Context()))(w)
+		two := must(other.Semaphore("p", 2).Acquire(w.Context()))(w)
+		c := w.background(func() (*redlock.Lock, error) { return l.Semaphore("p", 2).Acquire(ctx) })
 		after(time.Second)
-		w.unlock(two)
+		w.noError(two.Unlock(w.Context()))
 		equal(w, c.gets(time.Second).Slot(), two.Slot(), "slot")
-		w.unlock(one)
+		w.noError(one.Unlock(w.Context()))
 	})
 }
 
@@ -233,15 +232,15 @@ func TestOrderOfSlots(t *testing.T) {
 func TestEndedLocksOrderNoNames(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		s := w.all(l, []string{"b", "d"})
+		s := must(l.LockAll(w.Context(), []string{"b", "d"}))(w)
 		detached := context.WithoutCancel(s.Context(w.Context()))
 		w.noError(s.Unlock(w.Context()))
 		k, err := l.Lock(detached, "a")
 		w.must(err)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		both, err := l.LockAll(detached, []string{"a", "c"})
 		w.must(err)
-		w.unlock(both)
+		w.noError(both.Unlock(w.Context()))
 	})
 }
 
@@ -250,7 +249,7 @@ func TestEndedLocksOrderNoNames(t *testing.T) {
 func TestLocksThatFailLeaveNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		held := w.take(w.locker(), "b")
+		held := must(w.locker().Lock(w.Context(), "b"))(w)
 		names := []string{"a", "b", "c"}
 		short := w.within(10 * time.Second)
 		for i, f := range []func() (*redlock.Locks, error){
@@ -285,7 +284,7 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 		w.noError(l.Close())
 		w.isError(<-failed, redlock.ErrClosed)
 		w.free("a", "c")
-		w.unlock(held)
+		w.noError(held.Unlock(w.Context()))
 	})
 }
 
@@ -294,13 +293,13 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 func TestLockAllReacquiresLostName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		held := w.take(w.locker(), "b")
+		held := must(w.locker().Lock(w.Context(), "b"))(w)
 		got := make(chan *redlock.Locks, 1)
-		go func() { got <- w.all(l, []string{"a", "b", "c"}) }()
+		go func() { got <- must(l.LockAll(w.Context(), []string{"a", "b", "c"}))(w) }()
 		after(time.Second)
 		w.masters.Lose("a")
 		after(5 * time.Second)
-		w.unlock(held)
+		w.noError(held.Unlock(w.Context()))
 		s := <-got
 		for _, name := range []string{"a", "b", "c"} {
 			if w.on(name) < 2 {
@@ -323,9 +322,9 @@ func TestSeveralNamesTakeOneRoundTrip(t *testing.T) {
 				names = append(names, fmt.Sprint("n", i))
 			}
 			start := time.Now()
-			s := w.all(l, names)
+			s := must(l.LockAll(w.Context(), names))(w)
 			w.wantSince(start, 21*time.Millisecond)
-			w.unlock(s)
+			w.noError(s.Unlock(w.Context()))
 		}
 	})
 }
@@ -377,14 +376,14 @@ func (w *cluster) busy(ctx context.Context, n int, name string, hold time.Durati
 // effect at that time, too.
 func TestLockAllOptionsApplyOnceAllAreHeld(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		held := w.take(w.locker(), "b")
+		held := must(w.locker().Lock(w.Context(), "b"))(w)
 		got := make(chan *redlock.Locks, 1)
 		go func() {
-			got <- w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second), redlock.WithExtension(false),
-				redlock.WithTTL(5*time.Second))
+			got <- must(w.locker().LockAll(w.Context(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second),
+				redlock.WithExtension(false), redlock.WithTTL(5*time.Second)))(w)
 		}()
 		after(20 * time.Second)
-		w.unlock(held)
+		w.noError(held.Unlock(w.Context()))
 		s := <-got
 		if left := min(s.Of("a").Remaining(), s.Of("b").Remaining()); left < 4*time.Second {
 			w.Errorf("the locks are valid for another %v, want at least 4 s", left)
@@ -393,7 +392,7 @@ func TestLockAllOptionsApplyOnceAllAreHeld(t *testing.T) {
 		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost) // the locks were not extended
 		_ = s.Unlock(w.Context())
 
-		s = w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second))
+		s = must(w.locker().LockAll(w.Context(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second)))(w)
 		after(7900 * time.Millisecond)
 		w.noError(s.Context(w.Context()).Err())
 		after(200 * time.Millisecond)

@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A call is a Lock call in progress.
+// A call is a call that acquires a lock, in progress.
 type call struct {
 	w    *cluster
 	done chan struct{}
@@ -20,31 +20,46 @@ type call struct {
 	took time.Duration
 }
 
-// call starts to lock name, and returns once the call waits or has ended.
-func (w *cluster) call(ctx context.Context, l client, name string, opts ...redlock.LockOption) *call {
+// background calls acquire in a goroutine, and returns once this call waits or has returned.
+func (w *cluster) background(acquire func() (*redlock.Lock, error)) *call {
 	c := &call{w: w, done: make(chan struct{})}
 	start := time.Now()
 	go func() {
 		defer close(c.done)
-		c.lock, c.err = l.Lock(ctx, name, opts...)
+		c.lock, c.err = acquire()
 		c.took = time.Since(start)
 	}()
 	synctest.Wait()
 	return c
 }
 
+// goLock calls Lock of l, a *redlock.Locker or *peer, in the background.
+func (w *cluster) goLock(ctx context.Context, l locks, name string, opts ...redlock.LockOption) *call {
+	return w.background(func() (*redlock.Lock, error) { return l.Lock(ctx, name, opts...) })
+}
+
+type locks interface {
+	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
+}
+
+// goUnlock calls Unlock of k in a goroutine.
+func (w *cluster) goUnlock(k *redlock.Lock) {
+	go func() { w.noError(k.Unlock(w.Context())) }()
+}
+
 // waits starts to lock name, and returns once the call is queued on all masters that it can reach.
 func (p *peer) waits(name string, opts ...redlock.LockOption) *call {
 	p.cluster.Helper()
-	c := p.cluster.call(p.cluster.Context(), p.Locker, name, opts...)
+	c := p.cluster.goLock(p.cluster.Context(), p.Locker, name, opts...)
 	after(time.Second)
-	if c.over() {
+	if c.returned() {
 		p.cluster.Fatalf("the call for %s does not wait: %v", name, c.err)
 	}
 	return c
 }
 
-func (c *call) over() bool {
+// returned reports whether the call has returned.
+func (c *call) returned() bool {
 	synctest.Wait()
 	select {
 	case <-c.done:

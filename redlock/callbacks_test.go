@@ -56,11 +56,11 @@ func callbacks(f func()) map[string]redlock.Option {
 func (w *cluster) everything(l *redlock.Locker) {
 	w.Helper()
 	ctx := w.within(10 * time.Minute)
-	kept := w.take(l, "kept")
-	first := w.take(l, "a")
-	next := w.call(ctx, l, "a")
-	w.unlock(first)
-	w.unlock(next.gets(time.Minute))
+	kept := must(l.Lock(w.Context(), "kept"))(w)
+	first := must(l.Lock(w.Context(), "a"))(w)
+	next := w.goLock(ctx, l, "a")
+	w.noError(first.Unlock(w.Context()))
+	w.noError(next.gets(time.Minute).Unlock(w.Context()))
 	all, err := l.LockAll(ctx, []string{"b", "c"})
 	w.must(err)
 	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))
@@ -68,11 +68,11 @@ func (w *cluster) everything(l *redlock.Locker) {
 	w.must(l.Do(ctx, "d", func(ctx context.Context, _ *redlock.Lock) error {
 		return l.Do(ctx, "d", nothing, redlock.WithReentry())
 	}))
-	k, err := l.Import(ctx, w.export(w.take(l, "e")))
-	w.must(err)
-	w.must(k.Unlock(ctx))
-	lost := w.take(l, "lost").Context(ctx)
-	late := w.take(l, "late", redlock.WithExtension(false))
+	exported := must(l.Lock(ctx, "e"))(w)
+	imported := must(l.Import(ctx, must(exported.Export())(w)))(w)
+	w.must(imported.Unlock(ctx))
+	lost := must(l.Lock(w.Context(), "lost"))(w).Context(ctx)
+	late := must(l.Lock(w.Context(), "late", redlock.WithExtension(false)))(w)
 	end, lateCtx := late.Until(), late.Context(ctx)
 	w.masters.Lose("lost")
 	took, cause := w.ended(lost, 5*time.Second)
@@ -102,7 +102,7 @@ func TestBlockedCallback(t *testing.T) {
 			l := w.start(w.pool(), callbacks(func() { <-block })[name])
 			l.Ready(w.Context())
 			w.everything(l)
-			held := w.take(l, "held")
+			held := must(l.Lock(w.Context(), "held"))(w)
 			began := time.Now()
 			if err := l.Close(); err == nil || !strings.Contains(err.Error(), "gave up") || time.Since(began) > 2*time.Second {
 				w.Errorf("Close returned %v after %v", err, time.Since(began))
@@ -180,7 +180,7 @@ func TestCallbackThatExits(t *testing.T) {
 			runtime.Goexit()
 		})))
 		for range 3 {
-			w.unlock(w.take(l, "n"))
+			w.noError(l.Do(w.Context(), "n", nothing))
 		}
 		after(time.Minute)
 		equal(w, n.Load(), 3, "events")
@@ -214,7 +214,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 				}
 			}), redlock.WithTrace(redlock.On("released", func(redlockinfo.Event) { ending() })))
 			for i := range contexts {
-				contexts[i] = w.take(l, fmt.Sprint(i), redlock.WithExtension(false)).Context(w.Context())
+				contexts[i] = must(l.Lock(w.Context(), fmt.Sprint(i), redlock.WithExtension(false)))(w).Context(w.Context())
 				context.AfterFunc(contexts[i], func() { ends[i] = time.Now() })
 			}
 			switch how {
@@ -269,14 +269,14 @@ func TestSlowCallback(t *testing.T) {
 		var want []time.Time
 		var wantTokens []int64
 		for len(want) < 100 {
-			k := w.take(l, "n", redlock.WithHandoff(0, 0))
+			k := must(l.Lock(w.Context(), "n", redlock.WithHandoff(0, 0)))(w)
 			want, wantTokens = append(want, time.Now()), append(wantTokens, k.Token())
 			after(time.Second)
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		}
 		for range 5000 {
 			if l.Stats().Dropped < 100 {
-				w.unlock(w.take(l, "n"))
+				w.noError(l.Do(w.Context(), "n", nothing))
 			}
 		}
 		release()

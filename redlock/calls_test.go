@@ -21,7 +21,7 @@ import (
 func TestUnlockWithDeadContextReleases(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		subtest(t, delay.String(), 3, func(w *cluster) {
-			k := w.take(w.locker(), "a")
+			k := must(w.locker().Lock(w.Context(), "a"))(w)
 			ctx, cancel := context.WithCancel(w.Context())
 			cancel()
 			w.delay(delay)
@@ -44,8 +44,8 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 // that it returns ErrNoQuorum, because the release is not confirmed.
 func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		k := w.take(w.over(w.pool(pool.WithTimeout(time.Minute))), "n", redlock.WithTTL(500*time.Millisecond),
-			redlock.WithExtension(false))
+		l := w.over(w.pool(pool.WithTimeout(time.Minute)))
+		k := must(l.Lock(w.Context(), "n", redlock.WithTTL(500*time.Millisecond), redlock.WithExtension(false)))(w)
 		w.hang(0, 1)
 		start := time.Now()
 		w.isError(k.Unlock(w.Context()), redlock.ErrNoQuorum)
@@ -75,10 +75,11 @@ func TestEveryCallReturnsWithItsContext(t *testing.T) {
 
 func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 	l := w.locker()
-	held, free := w.take(l, "held"), w.take(l, "free")
-	exported := w.take(l, "exported")
-	handle := w.export(exported)
-	nested := w.takeWith(l, w.take(l, "nested").Context(w.Context()), "nested", redlock.WithReentry())
+	held, free := must(l.Lock(w.Context(), "held"))(w), must(l.Lock(w.Context(), "free"))(w)
+	exported := must(l.Lock(w.Context(), "exported"))(w)
+	handle := must(exported.Export())(w)
+	outer := must(l.Lock(w.Context(), "nested"))(w)
+	nested := must(l.Lock(outer.Context(w.Context()), "nested", redlock.WithReentry()))(w)
 	after(time.Second)
 	w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1, 2)
 	calls := map[string]func(ctx context.Context) error{
@@ -146,9 +147,9 @@ func TestHungMinorityAddsNoTime(t *testing.T) {
 				}
 				for range 50 {
 					start := time.Now()
-					k := w.take(l, "a")
+					k := must(l.Lock(w.Context(), "a"))(w)
 					equal(w, time.Since(start), 14*time.Millisecond, "time of a lock")
-					w.unlock(k)
+					w.noError(k.Unlock(w.Context()))
 					equal(w, time.Since(start), 28*time.Millisecond, "time of lock and unlock")
 					after(100 * time.Millisecond)
 				}
@@ -181,7 +182,7 @@ func TestNewNeedsNoMaster(t *testing.T) {
 				m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL)
 			})
 		})
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		if took := time.Since(start); took < 10*time.Second || took > 13*time.Second {
 			w.Errorf("the lock took %v, want 10 to 13 s", took)
 		}
@@ -195,13 +196,13 @@ func TestCloseReleasesEverything(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.pool()
 		l := w.over(p)
-		k := w.take(l, "exported")
+		k := must(l.Lock(w.Context(), "exported"))(w)
 		var contexts []context.Context
 		for n := range 100 {
-			contexts = append(contexts, w.take(l, fmt.Sprint("n", n)).Context(w.Context()))
+			contexts = append(contexts, must(l.Lock(w.Context(), fmt.Sprint("n", n)))(w).Context(w.Context()))
 		}
 		w.masters.Take("taken", 25*time.Second)
-		waiting := w.call(w.Context(), l, "taken")
+		waiting := w.goLock(w.Context(), l, "taken")
 		w.delay(10 * time.Millisecond)
 		after(time.Second)
 		start := time.Now()
@@ -227,9 +228,9 @@ func TestCloseReleasesEverything(t *testing.T) {
 func TestErrorIdentities(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "released")
+		k := must(l.Lock(w.Context(), "released"))(w)
 		ctx := k.Context(w.Context())
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
 		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
 		w.isError(errOf(k.Export()), redlock.ErrReleased)
@@ -240,7 +241,7 @@ func TestErrorIdentities(t *testing.T) {
 			w.Error("the name was locked with the context of a lock that has ended")
 		}
 
-		k = w.take(l, "lost")
+		k = must(l.Lock(w.Context(), "lost"))(w)
 		ctx = k.Context(w.Context())
 		w.masters.Lose("lost")
 		w.isError(k.Extend(w.Context()), redlock.ErrLost)
@@ -249,11 +250,11 @@ func TestErrorIdentities(t *testing.T) {
 		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
 		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
 
-		k = w.take(l, "lost unseen")
+		k = must(l.Lock(w.Context(), "lost unseen"))(w)
 		w.masters.Lose("lost unseen")
 		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
 
-		k = w.take(l, "exported")
+		k = must(l.Lock(w.Context(), "exported"))(w)
 		w.noError(errOf(k.Export()))
 		w.isError(k.Unlock(w.Context()), redlock.ErrExported)
 
@@ -310,10 +311,10 @@ func TestContextOfEndedLockOwnsNothing(t *testing.T) {
 		l := w.locker()
 		for name, end := range map[string]func(k *redlock.Lock){
 			"released": func(k *redlock.Lock) { _ = k.Unlock(w.Context()) },
-			"exported": func(k *redlock.Lock) { w.export(k) },
+			"exported": func(k *redlock.Lock) { must(k.Export())(w) },
 			"lost":     func(k *redlock.Lock) { w.masters.Lose("lost"); _ = k.Extend(w.Context()) },
 		} {
-			k := w.take(l, name)
+			k := must(l.Lock(w.Context(), name))(w)
 			ctx := context.WithoutCancel(k.Context(w.Context())) // ctx does not end, but still belongs to the lock
 			end(k)
 			got, err := l.TryLock(ctx, name)
@@ -336,7 +337,7 @@ func deadContext() context.Context {
 func TestInnerUnlockKeepsOuter(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		ctx := k.Context(w.Context())
 		depth := func(want int, least time.Duration) {
 			w.Helper()
@@ -347,13 +348,13 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 				}
 			})
 		}
-		long := w.takeWith(l, ctx, "a", redlock.WithReentry(), redlock.WithTTL(28*time.Second))
+		long := must(l.Lock(ctx, "a", redlock.WithReentry(), redlock.WithTTL(28*time.Second)))(w)
 		depth(2, 28*time.Second)
 		until := k.Until()
-		short := w.takeWith(l, ctx, "a", redlock.WithReentry(), redlock.WithTTL(time.Second))
+		short := must(l.Lock(ctx, "a", redlock.WithReentry(), redlock.WithTTL(time.Second)))(w)
 		depth(3, 28*time.Second)
 		for i, inner := range []*redlock.Lock{short, long} {
-			w.unlock(inner)
+			w.noError(inner.Unlock(w.Context()))
 			depth(2-i, 28*time.Second)
 			if k.Until().Before(until) || k.Err() != nil {
 				w.Errorf("the outer lock is valid until %v, was until %v; %v", k.Until(), until, k.Err())
@@ -374,15 +375,15 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 func TestOwnershipIsThroughContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrHeld)
 		ctx := k.Context(w.Context())
-		inner, other := w.call(ctx, l, "a", redlock.WithReentry()), w.call(w.Context(), l, "a")
+		inner, other := w.goLock(ctx, l, "a", redlock.WithReentry()), w.goLock(w.Context(), l, "a")
 		after(time.Minute)
-		if other.over() {
+		if other.returned() {
 			w.Error("the goroutine with a different context got the lock")
 		}
-		w.unlockAll(inner.gets(time.Second), k)
+		w.noError(inner.gets(time.Second).Unlock(w.Context()), k.Unlock(w.Context()))
 		w.wantLater(other.gets(time.Second), k)
 	})
 }

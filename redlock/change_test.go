@@ -71,19 +71,19 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			both := redlock.Configuration{Epoch: 1, Masters: old.Masters, Next: w.urls(c.next...)}
 			next := redlock.Configuration{Epoch: 2, Masters: both.Next}
 			a, b := w.some(c.old), w.some(c.old)
-			held := w.take(a, "throughout")
-			manual := w.take(a, "by hand", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
+			held := must(a.Lock(w.Context(), "throughout"))(w)
+			manual := must(a.Lock(w.Context(), "by hand", redlock.WithExtension(false), redlock.WithTTL(30*time.Second)))(w)
 			apart := func(when string) {
 				w.Helper()
 				for _, l := range []*redlock.Locker{a, b} { // the first attempt after an epoch was written may fail
-					w.noError(w.take(l, "y").Unlock(w.Context()))
+					w.noError(l.Do(w.Context(), "y", nothing))
 				}
 				for i, l := range []*redlock.Locker{a, b} {
-					k := w.take(l, "x")
+					k := must(l.Lock(w.Context(), "x"))(w)
 					if _, err := []*redlock.Locker{b, a}[i].TryLock(w.Context(), "x"); !errors.Is(err, redlock.ErrHeld) {
 						w.Errorf("%s: locker %d does not see the lock of the other: %v", when, 1-i, err)
 					}
-					w.unlock(k)
+					w.noError(k.Unlock(w.Context()))
 				}
 				if held.Err() != nil || held.Remaining() <= 0 {
 					w.Fatalf("%s: the lock that is held throughout has ended with %v", when, held.Err())
@@ -125,7 +125,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			}
 			w.noError(a.RaiseEpoch(w.Context()))
 			apart("at the end")
-			w.unlock(held)
+			w.noError(held.Unlock(w.Context()))
 			synctest.Wait()
 			w.free("throughout", "by hand", "x")
 			after(time.Minute)
@@ -161,7 +161,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		_, both, last := w.states(oldFive, nextFive)
 		current, late := w.some(oldFive), w.some(oldFive)
 		w.change(current, both)
-		k := w.take(late, "old") // late uses only the old set, and current uses both
+		k := must(late.Lock(w.Context(), "old"))(w) // late uses only the old set, and current uses both
 		synctest.Wait()
 		w.isError(errOf(current.TryLock(w.Context(), "old")), redlock.ErrHeld)
 		synctest.Wait() // the votes of the next masters are rolled back
@@ -183,15 +183,15 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 			}
 			w.isError(err, redlock.ErrOldMasters, redlock.ErrNoQuorum)
 		}
-		got := w.take(current, "old")
+		got := must(current.Lock(w.Context(), "old"))(w)
 		w.noError(admin.Of(late).Reconfigure(w.Context(), last))
 		w.isError(errOf(late.TryLock(w.Context(), "more")), redlock.ErrIncomplete)
 		after(time.Minute)
 		w.must(current.FinishChange(w.Context()))
 		after(2 * time.Second)
 		w.isError(errOf(late.TryLock(w.Context(), "old")), redlock.ErrHeld)
-		w.unlock(got)
-		w.unlock(w.take(late, "old"))
+		w.noError(got.Unlock(w.Context()))
+		w.noError(late.Do(w.Context(), "old", nothing))
 	})
 }
 
@@ -207,7 +207,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 		w.stop(1)
 		w.restart(false, 1)
 		after(35 * time.Second) // the quarantine of master 1
-		w.unlock(w.take(current, "a"))
+		w.noError(current.Do(w.Context(), "a", nothing))
 		w.stop(0)
 		after(10 * time.Second)
 		is, err := current.Change(w.Context())
@@ -259,13 +259,13 @@ func TestLockOfOldMastersIsImported(t *testing.T) {
 		_, both, _ := w.states(oldFive, nextFive)
 		from, to := w.some(oldFive), w.some(oldFive)
 		w.change(to, both)
-		handle, err := w.take(from, "a").Export()
+		handle, err := must(from.Lock(w.Context(), "a"))(w).Export()
 		w.must(err)
-		k := w.imported(to, handle)
+		k := must(to.Import(w.Context(), handle))(w)
 		synctest.Wait()
 		equal(w, w.onOf("a", nextFive...), 5, "next masters with the lock")
 		w.isError(errOf(from.TryLock(w.Context(), "a")), redlock.ErrHeld)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.wantOn("a", 0)
 	})
 }
@@ -291,7 +291,7 @@ func TestMastersReturnWhenTheyAreRetired(t *testing.T) {
 					w.Errorf("master %d is %s: %v", i, m.State, m.Err)
 				}
 			}
-			w.unlock(w.take(l, "a"))
+			w.noError(l.Do(w.Context(), "a", nothing))
 		})
 	}
 }
@@ -304,14 +304,14 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		w.stop(5, 6, 7)
 		err := admin.Of(l).Reconfigure(w.within(3*time.Second), both)
 		w.isError(err, redlock.ErrNoQuorum)
-		w.unlock(w.take(l, "a"))
+		w.noError(l.Do(w.Context(), "a", nothing))
 		if l.Set().Epoch != 0 {
 			w.Errorf("the configuration in use is %v, want epoch 0", l.Set())
 		}
 		w.restart(true, 5, 6, 7)
 		after(40 * time.Second) // the quarantine, since the servers are new processes
 		w.change(l, both)
-		w.unlock(w.take(l, "a"))
+		w.noError(l.Do(w.Context(), "a", nothing))
 	})
 }
 
@@ -331,7 +331,7 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		operator := w.start(w.poolOver(urls), redlock.WithConfiguration(both), clients.AsObserver())
 		w.must(operator.FinishChange(w.within(time.Minute)), operator.Close())
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
-		k := w.take(ahead, "n", redlock.WithTTL(30*time.Second))
+		k := must(ahead.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		ahead.kill()
 		w.restart(false, 3, 4)
 		w.restart(true, 5)

@@ -64,7 +64,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 func TestDoShowsOuterAndInnerErrors(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		w.take(w.locker(), "held")
+		must(w.locker().Lock(w.Context(), "held"))(w)
 		errWork := errors.New("of the caller")
 		lose := func(ctx context.Context, name string) error {
 			w.masters.Lose(name)
@@ -199,8 +199,10 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 		subtest(t, how, 3, func(w *cluster) {
 			other, l := w.locker(), w.locker(redlock.WithLinger(time.Hour))
 			held := []*redlock.Lock{
-				w.take(other, "b"), w.take(semaphores{other, 2}, "s"), w.take(semaphores{other, 2}, "s"),
-				w.wlock(other.RWLock("rw")),
+				must(other.Lock(w.Context(), "b"))(w),
+				must(other.Semaphore("s", 2).Acquire(w.Context()))(w),
+				must(other.Semaphore("s", 2).Acquire(w.Context()))(w),
+				must(other.RWLock("rw").Lock(w.Context()))(w),
 			}
 			result, drained := make(chan error, 1), make(chan error, 1)
 			go func() { result <- call(w.within(limit), l) }()
@@ -208,7 +210,9 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 			go func() { drained <- l.Shutdown(w.within(limit)) }()
 			after(3 * time.Second)
 			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
-			w.unlockAll(held...)
+			for _, k := range held {
+				w.noError(k.Unlock(w.Context()))
+			}
 			w.noError(<-result, <-drained)
 			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
 		})
@@ -240,13 +244,14 @@ func TestShutdownWaitsForFunctionWithoutLock(t *testing.T) {
 func TestShutdownRefusesNewCalls(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		handle := w.export(w.take(l, "exported"))
-		writer := w.wlock(l.RWLock("writer"))
-		k := w.take(l, "a")
+		exported := must(l.Lock(w.Context(), "exported"))(w)
+		handle := must(exported.Export())(w)
+		writer := must(l.RWLock("writer").Lock(w.Context()))(w)
+		k := must(l.Lock(w.Context(), "a"))(w)
 		drained := make(chan error, 1)
 		go func() { drained <- l.Shutdown(w.Context()) }()
 		after(time.Second)
-		reader := w.downgrade(writer) // of a lock that is held
+		reader := must(writer.Downgrade(w.Context()))(w) // of a lock that is held
 		names := []string{"x", "y"}
 		for how, call := range map[string]func(ctx context.Context) error{
 			"Lock":    func(ctx context.Context) error { return errOf(l.Lock(ctx, "b")) },
@@ -285,7 +290,7 @@ func TestShutdownRefusesNewCalls(t *testing.T) {
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		w.isError(l.Shutdown(w.within(time.Second)), context.DeadlineExceeded)
 		w.isError(k.Err(), redlock.ErrClosed)
 		w.noError(l.Close())
@@ -305,7 +310,7 @@ func TestFromContext(t *testing.T) {
 		l, second := w.locker(), w.locker()
 		is(w.Context(), nil)
 		is(w.Context(), nil, "outer")
-		outer, inner := w.take(l, "outer"), w.take(second, "inner")
+		outer, inner := must(l.Lock(w.Context(), "outer"))(w), must(second.Lock(w.Context(), "inner"))(w)
 		ctx := inner.Context(outer.Context(w.Context()))
 		is(ctx, inner)
 		is(ctx, inner, "inner")
@@ -316,15 +321,16 @@ func TestFromContext(t *testing.T) {
 		is(again.Context(ctx), again)
 		is(again.Context(ctx), again, "outer")
 		is(again.Context(ctx), inner, "inner")
-		w.unlockAll(again, inner, outer)
+		w.noError(again.Unlock(w.Context()), inner.Unlock(w.Context()), outer.Unlock(w.Context()))
 		is(ctx, inner)
-		writer := w.wlock(l.RWLock("rw"))
+		writer := must(l.RWLock("rw").Lock(w.Context()))(w)
 		is(writer.Context(w.Context()), writer)
-		reader := w.downgrade(writer)
+		reader := must(writer.Downgrade(w.Context()))(w)
 		is(reader.Context(w.Context()), reader)
-		imported := w.imported(second, w.export(w.take(l, "moved")))
+		moved := must(l.Lock(w.Context(), "moved"))(w)
+		imported := must(second.Import(w.Context(), must(moved.Export())(w)))(w)
 		is(imported.Context(w.Context()), imported)
-		w.unlockAll(reader, imported)
+		w.noError(reader.Unlock(w.Context()), imported.Unlock(w.Context()))
 	})
 }
 
@@ -365,7 +371,7 @@ func TestFunctionReleasesItsLock(t *testing.T) {
 		for how, release := range map[string]func(k *redlock.Lock) error{
 			"Unlock": func(k *redlock.Lock) error { return k.Unlock(w.Context()) },
 			"Export": func(k *redlock.Lock) error {
-				w.unlock(w.imported(l, w.export(k)))
+				w.noError(must(l.Import(w.Context(), must(k.Export())(w)))(w).Unlock(w.Context()))
 				return nil
 			},
 		} {
@@ -391,7 +397,7 @@ func TestFunctionReleasesItsLock(t *testing.T) {
 			w.must(l.Lead(w.Context(), "a", func(_ context.Context, lock *redlock.Lock) error { return release(lock) }))
 		}
 		w.must(l.RWLock("rw").Do(w.Context(), func(_ context.Context, lock *redlock.Lock) error {
-			w.unlock(w.downgrade(lock))
+			w.noError(must(lock.Downgrade(w.Context()))(w).Unlock(w.Context()))
 			return nil
 		}))
 		synctest.Wait()
@@ -403,7 +409,7 @@ func TestFunctionReleasesItsLock(t *testing.T) {
 func TestTryDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		k := w.take(other, "n")
+		k := must(other.Lock(w.Context(), "n"))(w)
 		ran := 0
 		f := func(ctx context.Context, _ *redlock.Lock) error { ran++; return ctx.Err() }
 		start := time.Now()
@@ -411,7 +417,7 @@ func TestTryDo(t *testing.T) {
 		if !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
 			w.Errorf("TryDo of a held name returned %v after %[3]v; the function ran %[2]d times", err, ran, time.Since(start))
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.must(l.TryDo(w.Context(), "n", f))
 		w.must(other.TryDo(w.Context(), "n", f)) // the lock was released
 		equal(w, ran, 2, "runs")

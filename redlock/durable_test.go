@@ -64,7 +64,7 @@ func TestContradictedMastersAreNotDurable(t *testing.T) {
 				!strings.Contains(got[0], "master-1:6379, master-2:6379, master-3:6379") {
 				w.Errorf("want one warning that names %s and all masters: %q", setting, got)
 			}
-			w.take(l, "a", redlock.WithTTL(20*time.Second))
+			must(l.Lock(w.Context(), "a", redlock.WithTTL(20*time.Second)))(w)
 			l = w.locker(redlock.WithAllMastersDurable())
 			w.restart(true)
 			w.setConfig(setting, wrong)
@@ -84,10 +84,10 @@ func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
 		opt, warnings := logged()
 		l := w.locker(redlock.WithAllMastersDurable(), opt)
 		after(5 * time.Second) // until the records say that the masters are durable
-		kept := w.take(l, "kept", redlock.WithTTL(20*time.Second))
+		kept := must(l.Lock(w.Context(), "kept", redlock.WithTTL(20*time.Second)))(w)
 		after(time.Second)
 		w.file("no")
-		late := w.take(l, "late", redlock.WithTTL(20*time.Second)) // before the client can notice
+		late := must(l.Lock(w.Context(), "late", redlock.WithTTL(20*time.Second)))(w) // before the client can notice
 		after(noticed)
 		w.isError(kept.Err(), redlock.ErrLost)
 		w.isError(late.Err(), redlock.ErrLost)
@@ -102,7 +102,7 @@ func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
 		}
 		w.restart(true)
 		after(2 * time.Second)
-		w.unlock(w.take(fresh, "late", redlock.WithTries(1))) // its holder has lost it before
+		w.noError(fresh.Do(w.Context(), "late", nothing, redlock.WithTries(1))) // its holder has lost it before
 	})
 }
 
@@ -112,7 +112,7 @@ func TestSwitchedFileMustBeComplete(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithAllMastersDurable())
 		after(5 * time.Second)
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		states := func(when string, want redlockinfo.State) {
 			w.Helper()
 			after(noticed)
@@ -129,7 +129,7 @@ func TestSwitchedFileMustBeComplete(t *testing.T) {
 		w.restart(true)
 		after(2 * time.Second)
 		w.wantHeld(k, 3)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
@@ -139,7 +139,7 @@ func TestLocksOnSwitchedFilesDoNotCount(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithAllMastersDurable())
 		after(5 * time.Second)
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		w.file("no", 0)
 		after(20 * time.Second)
 		w.wantHeld(k, 2)
@@ -156,7 +156,7 @@ func TestBareMajorityWithSwitchedFile(t *testing.T) {
 		l := w.locker(redlock.WithAllMastersDurable())
 		after(5 * time.Second)
 		w.masters.Master(0).Stop()
-		k := w.take(l, "a", redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
+		k := must(l.Lock(w.Context(), "a", redlock.WithTTL(20*time.Second), redlock.WithExtension(false)))(w)
 		w.file("no", 1)
 		after(noticed)
 		w.isError(k.Err(), redlock.ErrLost)
@@ -171,7 +171,7 @@ func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
 		subtest(t, setting, 3, func(w *cluster) {
 			l := w.locker(redlock.WithAllMastersDurable())
 			after(5 * time.Second)
-			k := w.take(l, "a")
+			k := must(l.Lock(w.Context(), "a"))(w)
 			w.setConfig(setting, values[0])
 			after(fsyncNoticed)
 			w.isError(k.Err(), redlock.ErrLost)
@@ -179,7 +179,7 @@ func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
 				"`CONFIG SET "+setting+" "+values[1]+"`")
 			w.setConfig(setting, values[1])
 			after(fsyncNoticed)
-			w.unlock(w.take(l, "a", redlock.WithTries(1)))
+			w.noError(l.Do(w.Context(), "a", nothing, redlock.WithTries(1)))
 		})
 	}
 }
@@ -191,11 +191,11 @@ func TestDurableMastersThatCannotBeChecked(t *testing.T) {
 		opt, warnings := logged()
 		l := w.locker(redlock.WithAllMastersDurable(), opt)
 		after(5 * time.Second)
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		w.restart(true)
 		after(20 * time.Second)
 		w.wantHeld(k, 3)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		if got := warnings(); len(got) != 1 || !strings.Contains(got[0], "cannot be read") ||
 			!strings.Contains(got[0], "appendfsync always") {
 			w.Errorf("want one warning that names the settings: %q", got)

@@ -44,7 +44,7 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var c calls
 		first, second := w.locker(redlock.WithTrace(c.trace())), w.locker(redlock.WithTrace(c.trace()))
-		k := w.take(first, "n")
+		k := must(first.Lock(w.Context(), "n"))(w)
 		if i := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Votes.Granted < 3 || i.Votes.N != 5 ||
 			i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
 			w.Errorf("the event of a lock that was free is %+v", i)
@@ -53,13 +53,13 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 		for _, l := range []*redlock.Locker{second, second, first} {
 			waiting.Go(func() {
 				if k, err := l.Lock(w.Context(), "n"); err == nil {
-					w.unlock(k)
+					w.noError(k.Unlock(w.Context()))
 				}
 			})
 			after(time.Millisecond)
 		}
 		after(2 * time.Second)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		waiting.Wait()
 		synctest.Wait()
 		c.mu.Lock()
@@ -92,7 +92,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls
 		l := w.locker(redlock.WithTrace(c.trace()))
-		k := w.take(l, "n")
+		k := must(l.Lock(w.Context(), "n"))(w)
 		fails := func(op redlockinfo.Op, outcome string, err error) {
 			w.Helper()
 			i := c.last()
@@ -113,7 +113,7 @@ func TestTraceHasOutcomes(t *testing.T) {
 		err = l.Do(w.Context(), "m", func(context.Context, *redlock.Lock) error { return errors.New("of the caller") })
 		fails("do", "other", err)
 		after(time.Second)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		err = k.Unlock(w.Context())
 		fails("unlock", "released", err)
 		if i := c.last(); i.Held != 0 || i.Token != k.Token() {
@@ -190,7 +190,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 			}
 		})))
 		w.each(func(i int, m *memory.Master) { m.Delay(time.Duration(i+1) * 10 * time.Millisecond) })
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		after(200 * time.Millisecond)
 		equal(w, len(votes), 5, "votes")
 		for i, v := range votes {
@@ -199,7 +199,7 @@ func TestVotesAreReportedOnce(t *testing.T) {
 				w.Errorf("the event of vote %d is %+v", i, v)
 			}
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 

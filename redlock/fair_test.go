@@ -16,30 +16,30 @@ func (w *cluster) inOrder(k *redlock.Lock, calls []*call) {
 	w.Helper()
 	for i, c := range calls {
 		after(5 * time.Millisecond) // the next call of the same Locker joins the queues only now
-		go w.unlock(k)
+		w.goUnlock(k)
 		last := k
 		k = c.gets(2 * time.Second)
 		w.wantLater(k, last)
 		for j, later := range calls[i+1:] {
-			if later.over() {
+			if later.returned() {
 				w.Fatalf("call %d got the lock before call %d, or together with it", i+1+j, i)
 			}
 		}
 	}
-	w.unlock(k)
+	w.noError(k.Unlock(w.Context()))
 }
 
 // With healthy masters, fair waiters of many processes get the lock in the order in which they called, and no later
 // call overtakes them while the lock passes from one waiter to the next.
 func TestFairWaitersAreServedInOrder(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		k := must(w.peer("holder").Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		random := seeded(1)
 		w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(100+random.IntN(400)) * time.Microsecond) })
 		var calls []*call
 		for i := range 12 {
 			p := w.peer(fmt.Sprintf("p%02d", 99-i))
-			calls = append(calls, w.call(w.Context(), p, "n", redlock.WithFair(), unpolled))
+			calls = append(calls, w.goLock(w.Context(), p, "n", redlock.WithFair(), unpolled))
 			after(5 * time.Millisecond)
 		}
 		w.inOrder(k, calls)
@@ -53,18 +53,18 @@ func TestFairWaitersAreServedInOrder(t *testing.T) {
 func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
-		w.take(holder, "n", redlock.WithExtension(false))
+		must(holder.Lock(w.Context(), "n", redlock.WithExtension(false)))(w)
 		w.delay(time.Millisecond)
 		after(9 * time.Second)
-		first := w.call(w.Context(), a, "n", redlock.WithFair())
+		first := w.goLock(w.Context(), a, "n", redlock.WithFair())
 		after(100 * time.Millisecond)
 		a.hang() // a cannot poll when the TTL has expired, but its inbox is subscribed
 		holder.kill()
 		after(time.Second)
 		w.wantOn("n", 0)
-		second := w.call(w.Context(), b, "n", redlock.WithFair())
+		second := w.goLock(w.Context(), b, "n", redlock.WithFair())
 		after(3 * time.Millisecond)
-		if second.over() {
+		if second.returned() {
 			w.Fatal("the later call got the lock")
 		}
 		a.wake()
@@ -79,12 +79,12 @@ func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 // other processes. Waiters of the same priority keep their order.
 func TestHigherPriorityGoesFirst(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		k := must(w.peer("holder").Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		peers := []*peer{w.peer("a"), w.peer("b"), w.peer("c")}
 		byPriority := map[int][]*call{}
 		w.delay(time.Millisecond)
 		for i, priority := range []int{0, -5, 3, 0, 7, 3, -5, 7, 1000} {
-			c := w.call(w.Context(), peers[i%3], "n", redlock.WithPriority(priority), unpolled)
+			c := w.goLock(w.Context(), peers[i%3], "n", redlock.WithPriority(priority), unpolled)
 			after(20 * time.Millisecond)
 			byPriority[priority] = append(byPriority[priority], c)
 		}
@@ -101,10 +101,10 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 // A fair call of a client that does not know the masters' time yet does not overtake earlier fair calls.
 func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		held := w.take(w.locker(), "x")
-		old := w.call(w.Context(), w.locker(), "x", redlock.WithFair())
+		held := must(w.locker().Lock(w.Context(), "x"))(w)
+		old := w.goLock(w.Context(), w.locker(), "x", redlock.WithFair())
 		after(time.Second)
-		late := w.call(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // does not know the time yet
+		late := w.goLock(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // does not know the time yet
 		after(2 * time.Second)
 		w.inOrder(held, []*call{old, late})
 	})
@@ -117,6 +117,6 @@ func TestFairCallCancelledEarlyLeavesQueue(t *testing.T) {
 		l := w.start(w.pool())
 		w.isError(errOf(l.Lock(w.within(10*time.Millisecond), "x", redlock.WithFair())), context.DeadlineExceeded)
 		w.resume()
-		w.unlock(w.takeWith(l, w.within(time.Minute), "x"))
+		w.noError(l.Do(w.within(time.Minute), "x", nothing))
 	})
 }

@@ -28,7 +28,7 @@ func TestQuorumIsOfConfiguredMasters(t *testing.T) {
 		_, err := few.TryLock(w.Context(), "a")
 		w.says(err, redlock.ErrNoQuorum, "of 5 masters can grant a lock, quorum is 3")
 		w.notError(err, redlock.ErrHeld)
-		k := w.take(many, "a")
+		k := must(many.Lock(w.Context(), "a"))(w)
 		synctest.Wait()
 		w.wantHeld(k, 3)
 		w.isError(errOf(few.TryLock(w.Context(), "a")), redlock.ErrNoQuorum)
@@ -44,7 +44,7 @@ func restartEmpty(w *cluster, opts ...redlock.Option) (twice bool) {
 	first := w.locker(opts...)
 	w.wire.block()
 	second := w.locker(opts...)
-	k := w.take(first, "a", redlock.WithTTL(30*time.Second))
+	k := must(first.Lock(w.Context(), "a", redlock.WithTTL(30*time.Second)))(w)
 	synctest.Wait()
 	w.wantOn("a", 3)
 	w.restart(false, 2)
@@ -89,15 +89,15 @@ func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
 				l := w.locker(map[bool]redlock.Option{true: redlock.WithAllMastersDurable(),
 					false: redlock.WithoutRestartGuard()}[keeps])
 				after(5 * time.Second) // until the records say that the masters are durable
-				k := w.take(l, "a", redlock.WithTTL(20*time.Second))
+				k := must(l.Lock(w.Context(), "a", redlock.WithTTL(20*time.Second)))(w)
 				w.restart(keeps)
 				after(2 * time.Second)
 				if err := k.Err(); (err == nil) != keeps {
 					w.Errorf("the lock has the error %v", err)
 				}
 				if keeps {
-					w.unlock(k)
-					w.unlock(w.take(l, "a"))
+					w.noError(k.Unlock(w.Context()))
+					w.noError(l.Do(w.Context(), "a", nothing))
 				}
 			})
 		}
@@ -112,7 +112,7 @@ func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 		"set value": func(w *cluster, k *redlock.Lock) error { return k.SetValue(w.Context(), "v") },
 	} {
 		subtest(t, name, 3, func(w *cluster) {
-			k := w.take(w.locker(redlock.WithoutRestartGuard(), redlock.WithExtension(false)), "a")
+			k := must(w.locker(redlock.WithoutRestartGuard(), redlock.WithExtension(false)).Lock(w.Context(), "a"))(w)
 			w.each(func(_ int, m *memory.Master) { m.Restart(false) })
 			after(3 * time.Second)
 			if k.Err() != nil {
@@ -133,12 +133,12 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 		last := int64(0)
 		next := func(when string) {
 			w.Helper()
-			k := w.take(l, "a")
+			k := must(l.Lock(w.Context(), "a"))(w)
 			if k.Token() <= last || k.Token() >= scripts.MaxBallot {
 				w.Errorf("%s: the token is %d, want more than %d", when, k.Token(), last)
 			}
 			last = k.Token()
-			inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
+			inner := must(l.Lock(k.Context(w.Context()), "a", redlock.WithReentry()))(w)
 			if inner.Token() != last || k.Token() != last {
 				w.Errorf("%s: the re-entry has token %d, the hold %d, before %d", when, inner.Token(), k.Token(), last)
 			}
@@ -214,7 +214,7 @@ func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
 			w.Errorf("with one of the four other masters up: %+v", m)
 		}
 		w.restart(true, 2)
-		w.take(l, "a")
+		must(l.Lock(w.Context(), "a"))(w)
 		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // master 2 began a new quarantine
 			w.Errorf("the lock was acquired after %v", took)
 		}
@@ -253,7 +253,7 @@ func TestQuarantineUsesRecentRecords(t *testing.T) {
 			w.Fatal(err)
 		}
 		after(65 * time.Second)
-		held := w.take(b, "x")
+		held := must(b.Lock(w.Context(), "x"))(w)
 		b.cut(2) // another client must detect the restarted master first
 		w.restart(false, 2)
 		after(14 * time.Second)
@@ -265,7 +265,7 @@ func TestQuarantineUsesRecentRecords(t *testing.T) {
 func TestWrongClockIsNotMedian(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		h := w.cutOff(1, redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
-		held := w.take(h, "x")
+		held := must(h.Lock(w.Context(), "x"))(w)
 		h.cut(0)
 		w.masters.Master(0).SetClock(-10*time.Minute, 1)
 		w.restart(false, 0)
@@ -292,7 +292,7 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 		go func() { done <- admin.Of(operator.Locker).Admit(ctx) }()
 		after(time.Second)
 		h, p := w.cutOff(2), w.peer("client") // h never reaches the last master
-		held := w.takeWith(h, ctx, "x")
+		held := must(h.Lock(ctx, "x"))(w)
 		after(time.Second)
 		w.restart(false, 0)
 		after(time.Second)
@@ -330,7 +330,7 @@ func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
 		l := w.over(p, same)
 		w.refuse("MOVED 1 10.0.0.2:7000", 0)
-		w.unlock(w.take(l, "n"))
+		w.noError(l.Do(w.Context(), "n", nothing))
 		after(time.Millisecond) // the reply may come after those of the majority
 		w.refuse("", 0)
 		after(time.Second)
@@ -356,7 +356,7 @@ func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redloc
 	l = start()
 	w.masters.Master(0).SetClock(-time.Minute, 1)
 	w.refuse("MOVED 1 10.0.0.2:7000", 0)
-	w.unlock(w.take(l, "n"))
+	w.noError(l.Do(w.Context(), "n", nothing))
 	after(time.Millisecond) // the reply may come after those of the majority
 	w.refuse("", 0)
 	after(time.Second)
@@ -389,7 +389,7 @@ func TestGuardOffBesideGuardOn(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		subtest(t, fmt.Sprint("guard=", on), 3, func(w *cluster) {
 			if on {
-				w.unlock(w.take(w.locker(), "a"))
+				w.noError(w.locker().Do(w.Context(), "a", nothing))
 			}
 			var h logbook
 			warnings := 0
@@ -400,7 +400,7 @@ func TestGuardOffBesideGuardOn(t *testing.T) {
 					}
 				},
 			}))
-			w.unlock(w.take(l, "a"))
+			w.noError(l.Do(w.Context(), "a", nothing))
 			after(time.Minute)
 			w.restart(true, 0)
 			after(time.Minute)

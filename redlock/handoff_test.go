@@ -14,15 +14,15 @@ import (
 func TestHandoffSendsNoMessage(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		var calls []*call
 		for range 5 {
-			calls = append(calls, w.call(w.Context(), p, "n", unpolled))
+			calls = append(calls, w.goLock(w.Context(), p, "n", unpolled))
 		}
 		before := w.count("acquire") + w.count("release") + w.count("extend")
 		for i, c := range calls {
 			last, left := k, k.Remaining()
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			var took time.Duration
 			if k, took = c.timed(time.Second); took != 0 {
 				w.Errorf("hand-off %d took %v, want no time", i, took)
@@ -39,13 +39,13 @@ func TestHandoffSendsNoMessage(t *testing.T) {
 			w.Errorf("%q holds the name on %d masters, want \"p\" on 5", id, on)
 		}
 		token := k.Token()
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		after(time.Millisecond)
-		next := w.take(w.peer("next"), "n") // its token must follow the last one reserved for hand-offs
+		next := must(w.peer("next").Lock(w.Context(), "n"))(w) // its token must follow the last one reserved for hand-offs
 		if next.Token() <= token {
 			w.Errorf("the next token is %d, want more than %d", next.Token(), token)
 		}
-		w.unlock(next)
+		w.noError(next.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -55,10 +55,10 @@ func TestHandoffSendsNoMessage(t *testing.T) {
 func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		ctx := k.Context(w.Context())
-		c := w.call(w.Context(), p, "n")
-		w.unlock(k)
+		c := w.goLock(w.Context(), p, "n")
+		w.noError(k.Unlock(w.Context()))
 		next := c.gets(time.Second)
 		equal(w, over(k), true, "Done is closed")
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
@@ -71,12 +71,12 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		if k.Remaining() > 0 || next.Err() != nil || w.on("n") != 5 {
 			w.Errorf("%v left of the old lock; the new lock: %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
 		}
-		inner := w.takeWith(p, next.Context(w.Context()), "n", redlock.WithReentry())
+		inner := must(p.Lock(next.Context(w.Context()), "n", redlock.WithReentry()))(w)
 		if inner.Token() != next.Token() {
 			w.Errorf("the re-entry has the token %d, want %d", inner.Token(), next.Token())
 		}
-		w.unlock(inner)
-		w.unlock(next)
+		w.noError(inner.Unlock(w.Context()))
+		w.noError(next.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -84,9 +84,9 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 // A hold that was handed off is extended, lost, exported and closed like any other.
 func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 	handed := func(w *cluster, p *peer, name string, opts ...redlock.LockOption) *redlock.Lock {
-		k := w.take(p, name)
-		c := w.call(w.Context(), p, name, opts...)
-		w.unlock(k)
+		k := must(p.Lock(w.Context(), name))(w)
+		c := w.goLock(w.Context(), p, name, opts...)
+		w.noError(k.Unlock(w.Context()))
 		next := c.gets(time.Second)
 		return next
 	}
@@ -100,7 +100,7 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 		}
 		w.masters.Lose("lost")
 		w.ends(lost.Context(w.Context()), redlock.DefaultTTL, redlock.ErrLost)
-		taken, err := w.peer("q").Import(w.Context(), w.export(exported))
+		taken, err := w.peer("q").Import(w.Context(), must(exported.Export())(w))
 		if err != nil || taken.Token() <= exported.Token() {
 			w.Fatalf("Import returned %v, or a token that is not larger", err)
 		}
@@ -109,7 +109,7 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 		w.isError(lost.Unlock(w.Context()), redlock.ErrLost)
 		w.noError(p.Close())
 		w.isError(long.Err(), redlock.ErrClosed)
-		w.unlock(taken)
+		w.noError(taken.Unlock(w.Context()))
 		w.nothingLeft("long", "lost", "exported", "bounded")
 	})
 }
@@ -132,32 +132,32 @@ func TestHandoffsAreBounded(t *testing.T) {
 		subtest(t, name, 5, func(w *cluster) {
 			p, q := w.peer("p"), w.peer("q")
 			w.delay(100 * time.Microsecond)
-			k := w.take(p, "n", bound.hold...)
-			other := w.call(w.Context(), q, "n", unpolled)
+			k := must(p.Lock(w.Context(), "n", bound.hold...))(w)
+			other := w.goLock(w.Context(), q, "n", unpolled)
 			after(time.Millisecond) // later waiters are behind this call
 			var calls []*call
 			for range redlock.DefaultHandoffs + 4 {
 				opts := append(bound.hold[:len(bound.hold):len(bound.hold)], unpolled)
-				calls = append(calls, w.call(w.Context(), p, "n", opts...))
+				calls = append(calls, w.goLock(w.Context(), p, "n", opts...))
 			}
 			handed := 0
-			for !other.over() && handed < len(calls) {
+			for !other.returned() && handed < len(calls) {
 				<-time.After(bound.rest)
-				w.unlock(k)
+				w.noError(k.Unlock(w.Context()))
 				after(time.Millisecond)
-				if calls[handed].over() && calls[handed].err == nil {
+				if calls[handed].returned() && calls[handed].err == nil {
 					k = calls[handed].lock
 					handed++
 				}
 			}
-			if handed != bound.most || !other.over() {
-				w.Errorf("handed off %d times, want %d; the other process has the lock: %t", handed, bound.most, other.over())
+			if handed != bound.most || !other.returned() {
+				w.Errorf("handed off %d times, want %d; the other process has the lock: %t", handed, bound.most, other.returned())
 			}
 			got := other.gets(time.Second)
 			w.wantLater(got, k)
 			w.delay(0)
 			w.noError(p.Close())
-			w.unlock(got)
+			w.noError(got.Unlock(w.Context()))
 			w.nothingLeft("n")
 		})
 	}
@@ -167,22 +167,22 @@ func TestHandoffsAreBounded(t *testing.T) {
 func TestLastUnlockHandsOff(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
-		k := w.take(p, "n")
-		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
-		c := w.call(w.Context(), p, "n", unpolled)
-		w.unlock(k)
+		k := must(p.Lock(w.Context(), "n"))(w)
+		inner := must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
+		c := w.goLock(w.Context(), p, "n", unpolled)
+		w.noError(k.Unlock(w.Context()))
 		after(time.Second)
-		if c.over() {
+		if c.returned() {
 			w.Fatal("handed off while it is still held")
 		}
-		w.unlock(inner)
+		w.noError(inner.Unlock(w.Context()))
 		next, took := c.timed(time.Second)
 		equal(w, took, 0, "elapsed time")
 		synctest.Wait()
 		if _, depth, _ := w.masters.Master(0).Holds("n"); depth != 1 {
 			w.Errorf("the depth is %d, want 1", depth)
 		}
-		w.unlock(next)
+		w.noError(next.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }

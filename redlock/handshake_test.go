@@ -63,7 +63,7 @@ func TestOptionalStepsEndNoConnection(t *testing.T) {
 
 func refuseStep(w *cluster, step, refusal string) {
 	l := w.locker()
-	k := w.take(l, "a")
+	k := must(l.Lock(w.Context(), "a"))(w)
 	w.each(func(i int, m *memory.Master) {
 		w.replay(sent{i, time.Now(), []string{"SCRIPT", "FLUSH"}})
 		m.RefuseCommand(step, refusal)
@@ -72,7 +72,7 @@ func refuseStep(w *cluster, step, refusal string) {
 	after(30 * time.Second) // three TTLs
 	w.wantHeld(k, 3)
 	other := w.locker()
-	w.unlock(w.take(other, "b", redlock.WithTries(1)))
+	w.noError(other.Do(w.Context(), "b", nothing, redlock.WithTries(1)))
 	w.isError(errOf(other.TryLock(w.Context(), "a")), redlock.ErrHeld)
 	got := make(chan error, 1)
 	go func() {
@@ -83,7 +83,7 @@ func refuseStep(w *cluster, step, refusal string) {
 		got <- err
 	}()
 	after(time.Second)
-	w.unlock(k)
+	w.noError(k.Unlock(w.Context()))
 	synctest.Wait()
 	select {
 	case err := <-got:

@@ -35,7 +35,7 @@ func TestSuspendedClientReportsLossOnWaking(t *testing.T) {
 		subtest(t, name, 3, func(w *cluster) {
 			c := newShiftClock(1)
 			l := w.locker(redlock.WithClock(c.clock()))
-			ctx := w.take(l, "a").Context(w.Context())
+			ctx := must(l.Lock(w.Context(), "a"))(w).Context(w.Context())
 			after(1234 * time.Millisecond)
 			c.jump(by[0], by[1])
 			w.ends(ctx, 100*time.Millisecond, redlock.ErrLost)
@@ -51,7 +51,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 			c := newShiftClock(rate)
 			l := w.locker(redlock.WithClock(c.clock()))
 			w.each(func(_ int, m *memory.Master) { m.SetClock(0, 2-rate) })
-			k := w.take(l, "a")
+			k := must(l.Lock(w.Context(), "a"))(w)
 			ctx := k.Context(w.Context())
 			after(5 * time.Second)
 			until := k.Until()
@@ -77,7 +77,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a", redlock.WithMaxHold(25*time.Second))
+		k := must(l.Lock(w.Context(), "a", redlock.WithMaxHold(25*time.Second)))(w)
 		w.delay(time.Millisecond)
 		took, cause := w.ended(k.Context(w.Context()), time.Minute)
 		w.isError(cause, redlock.ErrMaxHold, redlock.ErrLost)
@@ -101,7 +101,9 @@ func TestMaxHoldReleases(t *testing.T) {
 		Unlock(ctx context.Context) error
 	}
 	hung := func(opts ...redlock.LockOption) func(w *cluster, p *peer) locked {
-		return func(w *cluster, p *peer) locked { return w.take(p, "n", append(opts, redlock.WithMaxHold(most))...) }
+		return func(w *cluster, p *peer) locked {
+			return must(p.Lock(w.Context(), "n", append(opts, redlock.WithMaxHold(most))...))(w)
+		}
 	}
 	for how, hang := range map[string]func(w *cluster, p *peer) locked{
 		"Lock":         hung(),
@@ -109,32 +111,33 @@ func TestMaxHoldReleases(t *testing.T) {
 		"async unlock": hung(redlock.WithAsyncUnlock()),
 		"may linger":   hung(redlock.WithLinger(10 * time.Second)),
 		"took over an idle lock": func(w *cluster, p *peer) locked {
-			w.unlock(w.take(p, "n", redlock.WithLinger(10*time.Second)))
+			w.noError(p.Do(w.Context(), "n", nothing, redlock.WithLinger(10*time.Second)))
 			return hung(redlock.WithLinger(10*time.Second))(w, p)
 		},
 		"handed off": func(w *cluster, p *peer) locked {
-			first := w.take(p, "n")
-			c := w.call(w.Context(), p, "n", redlock.WithMaxHold(most))
-			w.unlock(first)
+			first := must(p.Lock(w.Context(), "n"))(w)
+			c := w.goLock(w.Context(), p, "n", redlock.WithMaxHold(most))
+			w.noError(first.Unlock(w.Context()))
 			return c.gets(time.Second)
 		},
 		"re-entered": func(w *cluster, p *peer) locked {
 			k := hung()(w, p).(*redlock.Lock)
-			w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
-			w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
+			must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
+			must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
 			return k
 		},
 		"LockAll": func(w *cluster, p *peer) locked {
-			return w.all(p, []string{"m", "n"}, redlock.WithMaxHold(most))
+			return must(p.LockAll(w.Context(), []string{"m", "n"}, redlock.WithMaxHold(most)))(w)
 		},
 		"imported": func(w *cluster, p *peer) locked {
-			return w.imported(p, w.export(w.take(w.peer("first"), "n")), redlock.WithMaxHold(most))
+			first := must(w.peer("first").Lock(w.Context(), "n"))(w)
+			return must(p.Import(w.Context(), must(first.Export())(w), redlock.WithMaxHold(most)))(w)
 		},
 	} {
 		subtest(t, how, 5, func(w *cluster) {
 			p, other := w.peer("p", redlock.WithTTL(ttl)), w.peer("other")
 			k := hang(w, p)
-			c := w.call(w.Context(), other, "n", unpolled)
+			c := w.goLock(w.Context(), other, "n", unpolled)
 			next, took := c.timed(2 * most)
 			if took != most {
 				w.Errorf("the next client has the name after %v", took)
@@ -143,7 +146,7 @@ func TestMaxHoldReleases(t *testing.T) {
 			p.cluster.wire.clear()
 			w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
 			equal(w, len(p.cluster.wire.sent("release")), 0, "releases of the Unlock")
-			w.unlock(next)
+			w.noError(next.Unlock(w.Context()))
 			w.nothingLeft("m", "n")
 		})
 	}
@@ -154,13 +157,13 @@ func TestMaxHoldReleases(t *testing.T) {
 func TestMaxHoldWakesLocalWaiterFirst(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
-		w.take(p, "n", redlock.WithMaxHold(10*time.Second))
-		local := w.call(w.Context(), p, "n", redlock.WithFair())
+		must(p.Lock(w.Context(), "n", redlock.WithMaxHold(10*time.Second)))(w)
+		local := w.goLock(w.Context(), p, "n", redlock.WithFair())
 		after(time.Second)
 		other := w.peer("other").waits("n", unpolled)
 		w.delay(time.Millisecond)
-		w.unlock(local.gets(10 * time.Second))
-		w.unlock(other.gets(time.Second))
+		w.noError(local.gets(10 * time.Second).Unlock(w.Context()))
+		w.noError(other.gets(time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -170,15 +173,18 @@ func TestMaxHoldReleasesRWLock(t *testing.T) {
 		bounded := redlock.WithMaxHold(time.Second)
 		p, other := w.locker(redlock.WithTTL(30*time.Second)).RWLock("x"), w.locker().RWLock("x")
 		for _, hang := range []func() *redlock.Lock{
-			func() *redlock.Lock { return w.wlock(p, bounded) },
-			func() *redlock.Lock { return w.rlock(p, bounded) },
-			func() *redlock.Lock { return w.downgrade(w.wlock(p), bounded) },
+			func() *redlock.Lock { return must(p.Lock(w.Context(), bounded))(w) },
+			func() *redlock.Lock { return must(p.RLock(w.Context(), bounded))(w) },
+			func() *redlock.Lock {
+				writer := must(p.Lock(w.Context()))(w)
+				return must(writer.Downgrade(w.Context(), bounded))(w)
+			},
 		} {
 			k, began := hang(), time.Now()
-			next := w.wlock(other)
+			next := must(other.Lock(w.Context()))(w)
 			w.wantSince(began, 1010*time.Millisecond)
 			w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
-			w.unlock(next)
+			w.noError(next.Unlock(w.Context()))
 		}
 	})
 }
@@ -193,7 +199,7 @@ func TestMaxHoldEndsLeadership(t *testing.T) {
 			led <- p.Lead(ctx, "boss", func(context.Context, *redlock.Lock) error { <-hang; return nil })
 		}()
 		after(time.Millisecond)
-		w.unlock(w.call(w.Context(), w.peer("other"), "boss").gets(1100 * time.Millisecond))
+		w.noError(w.goLock(w.Context(), w.peer("other"), "boss").gets(1100 * time.Millisecond).Unlock(w.Context()))
 		cancel()
 		close(hang)
 		w.isError(<-led, context.Canceled)
@@ -206,7 +212,7 @@ func TestMinHoldAfterMaxHold(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p", redlock.WithTTL(30*time.Second)), w.locker()
 		end := time.Now().Add(minHold)
-		k := w.take(p, "n", redlock.WithMinHold(minHold), redlock.WithMaxHold(time.Second))
+		k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold), redlock.WithMaxHold(time.Second)))(w)
 		after(1100 * time.Millisecond)
 		if !w.kept(other, "n") {
 			w.Error("the name is not kept")
@@ -222,7 +228,7 @@ func TestMaxHoldReleaseIsResent(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var book logbook
 		p, other := w.peer("p", redlock.WithTTL(30*time.Second), book.option()), w.locker()
-		k := w.take(p, "n", redlock.WithMaxHold(5*time.Second))
+		k := must(p.Lock(w.Context(), "n", redlock.WithMaxHold(5*time.Second)))(w)
 		after(4 * time.Second)
 		p.cut(0, 1, 2, 3, 4)
 		after(3 * time.Second)
@@ -231,7 +237,7 @@ func TestMaxHoldReleaseIsResent(t *testing.T) {
 		book.wants(w, 1, "INFO", `msg="redlock: lock reached its max hold, releasing it"`, "lock=n", "held=5")
 		book.wants(w, 0, "lock was lost")
 		p.cut()
-		w.unlock(w.call(w.Context(), other, "n").gets(3 * time.Second))
+		w.noError(w.goLock(w.Context(), other, "n").gets(3 * time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -240,9 +246,9 @@ func TestMaxHoldReleaseIsResent(t *testing.T) {
 func TestLockReturnsToAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		token := k.Token()
-		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
+		inner := must(l.Lock(k.Context(w.Context()), "a", redlock.WithReentry()))(w)
 		for i := range 5 { // a rolling restart of all masters, one within each TTL
 			m := w.masters.Master(i)
 			m.Stop()
@@ -260,7 +266,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 		}
 		after(40 * time.Second) // the quarantines
 		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
-		next := w.take(w.locker(), "a")
+		next := must(w.locker().Lock(w.Context(), "a"))(w)
 		if on, _ := next.HeldOn(); next.Token() <= token || on < 3 {
 			w.Errorf("the next token is %d after %d", next.Token(), token)
 		}
@@ -271,7 +277,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 // answered but did not have the lock.
 func TestFailedExtensionCountsMissing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.locker(redlock.WithExtension(false)), "a")
+		k := must(w.locker(redlock.WithExtension(false)).Lock(w.Context(), "a"))(w)
 		synctest.Wait()
 		w.masters.Master(0).Evict("a")
 		w.each(func(_ int, m *memory.Master) { m.Stop() }, 1, 2)
@@ -292,9 +298,9 @@ func (w *cluster) pause(d time.Duration, which ...int) {
 func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		k := w.take(l, "a", redlock.WithTTL(30*time.Second))
+		k := must(l.Lock(w.Context(), "a", redlock.WithTTL(30*time.Second)))(w)
 		ctx := k.Context(w.Context())
-		manual := w.take(l, "manual", redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
+		manual := must(l.Lock(w.Context(), "manual", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
 		after(time.Second)
 		w.pause(10 * time.Second)
 		after(3100 * time.Millisecond)
@@ -307,7 +313,7 @@ func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 		if ctx.Err() == nil {
 			w.Error("the context of the lock has not ended")
 		}
-		next := w.take(other, "a")
+		next := must(other.Lock(w.Context(), "a"))(w)
 		w.wantLater(next, k)
 	})
 }
@@ -316,8 +322,8 @@ func TestFreezeOfBothClocksLosesLock(t *testing.T) {
 func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(redlock.WithExtension(false)), w.locker()
-		k := w.take(l, "a", redlock.WithTTL(30*time.Second))
-		w.take(other, "b", redlock.WithTTL(30*time.Second))
+		k := must(l.Lock(w.Context(), "a", redlock.WithTTL(30*time.Second)))(w)
+		must(other.Lock(w.Context(), "b", redlock.WithTTL(30*time.Second)))(w)
 		w.isError(errOf(l.TryLock(w.Context(), "b")), redlock.ErrHeld) // now the client knows the masters' time well
 		after(3 * time.Second)
 		w.pause(20 * time.Second)
@@ -330,7 +336,7 @@ func TestRefusalShowsFreezeOfBothClocks(t *testing.T) {
 // other.
 func TestClocksOfAMinorityEndNoLock(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.locker(), "a", redlock.WithTTL(10*time.Second))
+		k := must(w.locker().Lock(w.Context(), "a", redlock.WithTTL(10*time.Second)))(w)
 		for step := range 8 {
 			i := step % 5
 			w.pause(12*time.Second, i)
@@ -353,7 +359,7 @@ func TestFirstErrAfterFreezeReportsLoss(t *testing.T) {
 	} {
 		bubble(t, 3, func(w *cluster) {
 			c := newShiftClock(1)
-			k := w.take(w.locker(redlock.WithClock(c.clock())), "n")
+			k := must(w.locker(redlock.WithClock(c.clock())).Lock(w.Context(), "n"))(w)
 			ctx := k.Context(w.Context())
 			after(time.Second)
 			c.jump(time.Minute, time.Minute)
@@ -375,14 +381,14 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 			for _, i := range random.Perm(5)[:2] {
 				slow[w.masters.Master(i).Addr()] = time.Duration(1+random.IntN(20)) * time.Millisecond
 			}
-			k := w.take(w.start(w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			k := must(w.start(w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 				select {
 				case <-time.After(slow[addr]):
 					return w.masters.Dial(ctx, network, addr)
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}
-			}))), fmt.Sprint("n", run))
+			}))).Lock(w.Context(), fmt.Sprint("n", run)))(w)
 			after(100 * time.Millisecond)
 			if on, n := k.HeldOn(); on != n || w.on(k.Name()) != n {
 				w.Errorf("run %d: the lock is on %d of %d masters", run, on, n)
@@ -394,7 +400,7 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 			if over(k) {
 				w.Fatalf("run %d: the lock is lost with the restart of one master: %v", run, k.Err())
 			}
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		}
 	})
 }
@@ -438,7 +444,8 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 		p := w.pool()
 		l := w.start(p, h.option())
 		l.Ready(w.Context())
-		held, handle := w.take(l, "held"), w.export(w.take(w.locker(), "exported"))
+		held, exported := must(l.Lock(w.Context(), "held"))(w), must(w.locker().Lock(w.Context(), "exported"))(w)
+		handle := must(exported.Export())(w)
 		w.must(p.Close())
 		ctx := w.within(time.Hour)
 		for name, call := range map[string]func() (*redlock.Lock, error){
@@ -499,14 +506,14 @@ func TestCopiesOfOneClientExcludeEachOther(t *testing.T) { //nolint:paralleltest
 			wg.Go(func() {
 				after(time.Duration(i) * 10 * time.Microsecond) // separate machines never act at exactly the same time
 				for range 20 {
-					k := w.take(l, "n")
+					k := must(l.Lock(w.Context(), "n"))(w)
 					if n := holders.Add(1); n > 1 {
 						w.Errorf("%d copies hold the name", n)
 					}
 					<-time.After(5 * time.Millisecond)
 					w.noError(k.Err())
 					holders.Add(-1)
-					w.unlock(k)
+					w.noError(k.Unlock(w.Context()))
 				}
 			})
 		}

@@ -98,8 +98,8 @@ func sufferLies(w *cluster, l, other *peer) {
 	last := int64(0)
 	for n := range 12 {
 		start := time.Now()
-		k := w.take(l, "a")
-		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
+		k := must(l.Lock(w.Context(), "a"))(w)
+		inner := must(l.Lock(k.Context(w.Context()), "a", redlock.WithReentry()))(w)
 		if _, err := other.TryLock(w.Context(), "a"); err == nil || errors.Is(err, redlock.ErrTooSlow) {
 			w.Fatalf("TryLock of another client while the lock is held: %v", err)
 		}

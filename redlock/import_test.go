@@ -23,10 +23,10 @@ import (
 func TestExportEndsContextsFirst(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		contexts := []context.Context{k.Context(w.Context()), k.Context(context.WithoutCancel(w.Context()))}
 		contexts = append(contexts, k.Context(contexts[0]))
-		handle := w.export(k)
+		handle := must(k.Export())(w)
 		for i, ctx := range contexts {
 			if ctx.Err() == nil {
 				w.Errorf("context %d has not ended", i)
@@ -45,12 +45,12 @@ func TestExportEndsContextsFirst(t *testing.T) {
 		if sent := w.wire.sent("acquire", "extend", "release"); len(sent) != 0 || w.on("a") != 3 {
 			w.Errorf("%d messages after the export, the first %q; on %d masters", len(sent), sent[0].args, w.on("a"))
 		}
-		next := w.imported(w.locker(), handle)
+		next := must(w.locker().Import(w.Context(), handle))(w)
 		if next.Token() <= k.Token() || next.Remaining() < 9*time.Second {
 			w.Errorf("token %d, want more than %d; valid for %v", next.Token(), k.Token(), next.Remaining())
 		}
 		after(time.Minute)
-		w.unlock(next)
+		w.noError(next.Unlock(w.Context()))
 	})
 }
 
@@ -61,7 +61,8 @@ func TestOneImporterWins(t *testing.T) {
 			random := seeded(seed)
 			lockers := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
 			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.IntN(5000)) * time.Microsecond) })
-			handle := w.export(w.take(w.locker(), "a"))
+			k := must(w.locker().Lock(w.Context(), "a"))(w)
+			handle := must(k.Export())(w)
 			ctx := w.within(30 * time.Second)
 			var won atomic.Int32
 			var all sync.WaitGroup
@@ -89,12 +90,13 @@ func TestOneImporterWins(t *testing.T) {
 func TestExpiredHandleImportsNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		handle := w.export(w.take(l, "a"))
+		exported := must(l.Lock(w.Context(), "a"))(w)
+		handle := must(exported.Export())(w)
 		after(11 * time.Second)
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		w.wantOn("a", 0)
 		after(time.Millisecond) // for a larger ballot than that of the import
-		k := w.take(w.locker(redlock.WithLabel("next")), "a")
+		k := must(w.locker(redlock.WithLabel("next")).Lock(w.Context(), "a"))(w)
 		synctest.Wait() // all masters have the lock before the import raises their fences
 		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrLost)
 		synctest.Wait()
@@ -108,10 +110,10 @@ func TestExpiredHandleImportsNothing(t *testing.T) {
 func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		synctest.Wait()
 		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1, 2)
-		w.isError(errOf(l.Import(w.Context(), w.export(k))), redlock.ErrLost)
+		w.isError(errOf(l.Import(w.Context(), must(k.Export())(w))), redlock.ErrLost)
 		after(time.Second)
 		w.wantOn("a", 0)
 	})
@@ -121,13 +123,13 @@ func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
 func TestLateExtensionOfExporter(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		after(4 * time.Second)
-		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
+		inner := must(l.Lock(k.Context(w.Context()), "a", redlock.WithReentry()))(w)
 		_ = inner.Unlock(w.Context())
 		synctest.Wait()
 		old := w.wire.sent("acquire", "extend")
-		next := w.imported(w.locker(redlock.WithLabel("importer")), w.export(k))
+		next := must(w.locker(redlock.WithLabel("importer")).Import(w.Context(), must(k.Export())(w)))(w)
 		after(time.Second)
 		for _, s := range old {
 			m := w.masters.Master(s.master)
@@ -147,15 +149,15 @@ func TestLateExtensionOfExporter(t *testing.T) {
 func TestNestedLockIsNotExported(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "a")
-		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
+		k := must(l.Lock(w.Context(), "a"))(w)
+		inner := must(l.Lock(k.Context(w.Context()), "a", redlock.WithReentry()))(w)
 		w.isError(errOf(k.Export()), redlock.ErrInvalid)
 		w.isError(errOf(inner.Export()), redlock.ErrInvalid)
 		if k.Err() != nil || inner.Err() != nil {
 			w.Errorf("after a failed export the errors of the locks are %v and %v", k.Err(), inner.Err())
 		}
 		_ = inner.Unlock(w.Context())
-		w.export(k)
+		must(k.Export())(w)
 	})
 }
 
@@ -165,7 +167,8 @@ func TestNestedLockIsNotExported(t *testing.T) {
 func TestMastersInQuarantineImportNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.locker(), w.locker()
-		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
+		k := must(a.Lock(w.Context(), "x", redlock.WithTTL(25*time.Second)))(w)
+		handle := must(k.Export())(w)
 		after(100 * time.Millisecond)
 		for i := range 2 { // each restarts with its data, and so with the exported lease
 			w.masters.Master(i).Restart(true)
@@ -188,7 +191,8 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 			}))
 		w.must(err)
 		w.Cleanup(func() { _ = p.Close() })
-		handle := w.export(w.take(a, "x"))
+		k := must(a.Lock(w.Context(), "x"))(w)
+		handle := must(k.Export())(w)
 		after(100 * time.Millisecond)
 		w.isError(errOf(w.over(p).Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))), redlock.ErrNoQuorum)
 	})
@@ -199,17 +203,18 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 func TestImportReplacesExportedLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.locker(), w.locker()
-		handle := w.export(w.take(a, "x", redlock.WithTTL(29*time.Second)))
+		exported := must(a.Lock(w.Context(), "x", redlock.WithTTL(29*time.Second)))(w)
+		handle := must(exported.Export())(w)
 		after(100 * time.Millisecond)
 		w.masters.Master(0).Evict("x")
 		w.wire.block(2)
 		w.masters.Master(2).CutConnections()
 		after(10 * time.Millisecond)
-		k := w.imported(b, handle, redlock.WithWaitLimit(5*time.Second), redlock.WithTTL(9*time.Second))
+		k := must(b.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second), redlock.WithTTL(9*time.Second)))(w)
 		w.wire.block()
 		after(5 * time.Second) // with the next extension, at the latest
 		w.wantHeld(k, w.masters.N())
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("x")
 	})
 }
@@ -218,7 +223,7 @@ func TestImportReplacesExportedLease(t *testing.T) {
 func TestLeadWithEndedLockReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "x")
+		k := must(l.Lock(w.Context(), "x"))(w)
 		owned := context.WithoutCancel(k.Context(w.Context()))
 		w.masters.Lose("x")
 		<-k.Done()
@@ -237,15 +242,15 @@ func TestLeadWithEndedLockReturns(t *testing.T) {
 func TestImportedLockGoesToContender(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		other, l := w.locker(), w.locker()
-		held := w.take(other, "x")
+		held := must(other.Lock(w.Context(), "x"))(w)
 		many := redlock.WithHandoff(1000, time.Minute)
-		first, second := w.call(w.Context(), l, "x", redlock.WithPriority(100)), (*call)(nil)
+		first, second := w.goLock(w.Context(), l, "x", redlock.WithPriority(100)), (*call)(nil)
 		after(time.Second)
-		second = w.call(w.Context(), l, "x", many)
+		second = w.goLock(w.Context(), l, "x", many)
 		after(time.Second)
-		w.unlock(w.imported(l, w.export(held), many))
-		w.unlock(first.gets(5 * time.Second))
-		w.unlock(second.gets(5 * time.Second))
+		w.noError(must(l.Import(w.Context(), must(held.Export())(w), many))(w).Unlock(w.Context()))
+		w.noError(first.gets(5 * time.Second).Unlock(w.Context()))
+		w.noError(second.gets(5 * time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -255,7 +260,7 @@ func TestImportedLockGoesToContender(t *testing.T) {
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
-		text, err := w.take(giver, "x").Export()
+		text, err := must(giver.Lock(w.Context(), "x"))(w).Export()
 		w.must(err)
 		w.masters.Master(2).Stop()
 		after(time.Second)
@@ -272,13 +277,13 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 				took[i] = time.Since(began)
 			})
 		}
-		waiting := w.call(ctx, other, "x")
+		waiting := w.goLock(ctx, other, "x")
 		wg.Wait()
 		if errs[0] != nil && errs[1] != nil && took[0] > time.Minute && took[1] > time.Minute {
 			w.Errorf("with two of three masters up the imports ended after %v: %v; and %v: %v", took[0], errs[0],
 				took[1], errs[1])
 		}
-		w.unlock(waiting.gets(10 * time.Minute))
+		w.noError(waiting.gets(10 * time.Minute).Unlock(w.Context()))
 	})
 }
 
@@ -290,7 +295,7 @@ func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
 		behind := newShiftClock(1)
 		c, d := w.peer("client"), w.peer("client", redlock.WithClock(behind.clock()))
 		behind.jump(-10*time.Millisecond, 0)
-		lock := w.take(c, "x")
+		lock := must(c.Lock(w.Context(), "x"))(w)
 		after(20 * time.Millisecond)
 		w.masters.Master(2).Evict("x")
 		w.delay(time.Millisecond)
@@ -298,9 +303,9 @@ func TestLateRepairOfExportedLeaseIsRefused(t *testing.T) {
 		after(1500 * time.Microsecond)
 		w.masters.Master(2).Delay(50 * time.Millisecond)
 		after(time.Millisecond) // the extension was confirmed, and the repair has left
-		handle := w.export(lock)
+		handle := must(lock.Export())(w)
 		w.delay(0)
-		w.unlock(w.imported(d, handle))
+		w.noError(must(d.Import(w.Context(), handle))(w).Unlock(w.Context()))
 		after(100 * time.Millisecond)
 		w.wantOn("x", 0)
 	})

@@ -23,7 +23,7 @@ func (w *cluster) notify(name, id string, release bool, which ...int) {
 		which = []int{0, 1, 2, 3, 4}
 	}
 	for _, i := range which {
-		w.must(errOf(w.do(i, defaultPrefix.Notify(&keys, id, release))))
+		must(w.do(i, defaultPrefix.Notify(&keys, id, release)))(w)
 	}
 }
 
@@ -36,8 +36,8 @@ func (w *cluster) idOf(name string) string {
 // force ends the lock of name by a forced release.
 func (w *cluster) force(l *redlock.Locker, name string) {
 	w.Helper()
-	who := w.inspect(l, name)
-	w.must(errOf(admin.Of(l).ForceRelease(w.Context(), name, who.ID)))
+	who := must(l.Inspect(w.Context(), name))(w)
+	must(admin.Of(l).ForceRelease(w.Context(), name, who.ID))(w)
 }
 
 var hearCases = []struct {
@@ -54,7 +54,7 @@ var hearCases = []struct {
 		for i := range 3 {
 			w.masters.Master(i).Evict("n")
 		}
-		w.take(w.locker(), "n")
+		must(w.locker().Lock(w.Context(), "n"))(w)
 	}, 4 * trip},
 	{"no inbox", nil, func(w *cluster, p *peer) {
 		p.deafen()
@@ -78,7 +78,7 @@ func TestHolderHears(t *testing.T) {
 		subtest(t, c.name, 5, func(w *cluster) {
 			w.delay(trip / 2)
 			p := w.peer("p")
-			k := w.take(p, "n", c.opts...)
+			k := must(p.Lock(w.Context(), "n", c.opts...))(w)
 			if p.inbox() != "" {
 				w.Error("a new lock has caused a subscription")
 			}
@@ -90,7 +90,7 @@ func TestHolderHears(t *testing.T) {
 	}
 	subtest(t, "writer", 5, func(w *cluster) {
 		w.delay(trip / 2)
-		k := w.wlock(w.peer("p").RWLock("n"))
+		k := must(w.peer("p").RWLock("n").Lock(w.Context()))(w)
 		after(2 * time.Second)
 		w.force(w.locker(), "n")
 		w.ends(k.Context(w.Context()), 3*trip, redlock.ErrLost)
@@ -103,8 +103,8 @@ func TestHolderHearsNonsense(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.delay(trip / 2)
 		p := w.peer("p")
-		k := w.take(p, "n")
-		manual := w.take(p, "manual", redlock.WithExtension(false))
+		k := must(p.Lock(w.Context(), "n"))(w)
+		manual := must(p.Lock(w.Context(), "manual", redlock.WithExtension(false)))(w)
 		after(2 * time.Second)
 		for _, id := range []string{w.idOf("n"), w.idOf("manual"), "x:1:y"} {
 			for _, name := range []string{"n", "manual", "other"} {
@@ -114,8 +114,8 @@ func TestHolderHearsNonsense(t *testing.T) {
 		after(5 * time.Second)
 		w.must(k.Err(), manual.Err())
 		atMost(w, manual.Remaining(), 3*time.Second, "remaining validity")
-		w.unlock(manual)
-		w.unlock(k)
+		w.noError(manual.Unlock(w.Context()))
+		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n", "manual")
 	})
 }
@@ -128,7 +128,7 @@ func TestFloodOfMessages(t *testing.T) {
 		p := w.peer("p")
 		var all []*redlock.Lock
 		for i := range locks {
-			all = append(all, w.take(p, "n"+strconv.Itoa(i), redlock.WithTTL(29*time.Second)))
+			all = append(all, must(p.Lock(w.Context(), "n"+strconv.Itoa(i), redlock.WithTTL(29*time.Second)))(w))
 		}
 		after(2 * time.Second)
 		one, before, began := w.idOf("n0"), w.count("extend"), time.Now()
@@ -198,46 +198,46 @@ var requestCases = []struct {
 		its := other.waits("n")
 		equal(w, w.request(other.Locker, "n"), 1, "holders with the request")
 		<-first
-		w.unlock(its.gets(10 * trip))
+		w.noError(its.gets(10 * trip).Unlock(w.Context()))
 	}},
 	{"without a holder", func(w *cluster, _, other *peer) {
 		equal(w, w.request(other.Locker, "n"), 0, "holders with the request")
 	}},
 	{"before the client is subscribed", func(w *cluster, p, other *peer) {
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		if n := w.request(other.Locker, "n"); n != 0 || requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"before ReleaseRequested is called", func(w *cluster, p, other *peer) {
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		after(2 * time.Second)
 		if n := w.request(other.Locker, "n"); n != 1 || !requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
 		w.request(other.Locker, "n")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"of a re-entry", func(w *cluster, p, other *peer) {
-		k := w.take(p, "n")
-		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
+		k := must(p.Lock(w.Context(), "n"))(w)
+		inner := must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
 		c := inner.ReleaseRequested()
 		after(5 * trip)
 		w.request(other.Locker, "n")
 		if !requested(c) || !requested(k.ReleaseRequested()) {
 			w.Error("the hold and its re-entry have not both received the request")
 		}
-		w.unlock(inner)
-		w.unlock(k)
+		w.noError(inner.Unlock(w.Context()))
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"of an earlier lock", func(w *cluster, p, other *peer) {
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		k.ReleaseRequested()
 		id := w.idOf("n")
 		after(5 * trip)
-		w.unlock(k)
-		k = w.take(p, "n")
+		w.noError(k.Unlock(w.Context()))
+		k = must(p.Lock(w.Context(), "n"))(w)
 		c := k.ReleaseRequested()
 		w.notify("n", id, true)
 		w.notify("n", id, false)
@@ -245,21 +245,21 @@ var requestCases = []struct {
 		if requested(c) {
 			w.Error("a late request for an earlier lock has arrived")
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		if k.ReleaseRequested() != nil {
 			w.Error("the release of an ended lock can be requested")
 		}
 	}},
 	{"with a local waiter", func(w *cluster, p, other *peer) {
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		k.ReleaseRequested()
 		after(5 * trip)
 		its := other.waits("n")
-		mine := w.call(w.Context(), p, "n")
+		mine := w.goLock(w.Context(), p, "n")
 		w.request(other.Locker, "n")
-		w.unlock(k)
-		w.unlock(its.gets(10 * trip))
-		w.unlock(mine.gets(time.Second))
+		w.noError(k.Unlock(w.Context()))
+		w.noError(its.gets(10 * trip).Unlock(w.Context()))
+		w.noError(mine.gets(time.Second).Unlock(w.Context()))
 	}},
 	{"of a lock that lingers", func(w *cluster, _, other *peer) {
 		p := w.peer("lingers", redlock.WithLinger(time.Hour))
@@ -269,38 +269,38 @@ var requestCases = []struct {
 		if w.on("n") > 0 {
 			w.Error("an idle lock was not released")
 		}
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		c := k.ReleaseRequested()
 		after(5 * trip)
 		w.request(other.Locker, "n")
 		if !requested(c) {
 			w.Error("the request has not arrived")
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"of an exported lock", func(w *cluster, p, other *peer) {
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		c, id := k.ReleaseRequested(), w.idOf("n")
 		after(5 * trip)
-		text := w.export(k)
+		text := must(k.Export())(w)
 		w.notify("n", id, true)
 		w.notify("n", id, false)
-		imported := w.imported(other, text)
+		imported := must(other.Import(w.Context(), text))(w)
 		after(5 * trip)
 		if requested(c) || requested(imported.ReleaseRequested()) || imported.Err() != nil {
 			w.Errorf("a request for the exported lock has arrived: %v", imported.Err())
 		}
-		w.unlock(imported)
+		w.noError(imported.Unlock(w.Context()))
 	}},
 	{"while it is unlocked", func(w *cluster, p, other *peer) {
 		for range 20 {
-			k := w.take(p, "n")
+			k := must(p.Lock(w.Context(), "n"))(w)
 			k.ReleaseRequested()
 			after(5 * trip)
 			done, id := make(chan struct{}), w.idOf("n")
 			go func() {
 				defer close(done)
-				w.unlock(k)
+				w.noError(k.Unlock(w.Context()))
 			}()
 			w.notify("n", id, true)
 			w.notify("n", id, false)
@@ -308,33 +308,33 @@ var requestCases = []struct {
 		}
 	}},
 	{"of readers", func(w *cluster, p, other *peer) {
-		one, two := w.rlock(p.RWLock("n")), w.rlock(other.RWLock("n"))
+		one, two := must(p.RWLock("n").RLock(w.Context()))(w), must(other.RWLock("n").RLock(w.Context()))(w)
 		after(2 * time.Second)
 		equal(w, w.request(other.Locker, "n"), 2, "readers with the request")
 		for _, k := range []*redlock.Lock{one, two} {
 			if !requested(k.ReleaseRequested()) {
 				w.Error("a reader has not received the request")
 			}
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		}
 	}},
 	{"before a local handoff", func(w *cluster, p, other *peer) {
 		w.delay(time.Millisecond)
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		c := k.ReleaseRequested()
 		next := make(chan string)
 		for _, of := range []*peer{other, p} { // other is ahead of p in the queue
 			go func() {
-				k := w.take(of, "n")
+				k := must(of.Lock(w.Context(), "n"))(w)
 				next <- of.id
-				w.unlock(k)
+				w.noError(k.Unlock(w.Context()))
 			}()
 			after(10 * time.Millisecond)
 		}
 		if w.request(other.Locker, "n"); !requested(c) {
 			w.Error("the holder has no request")
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		if first := <-next; first != other.id {
 			w.Errorf("%s has the lock first: the holder handed it off locally despite the request", first)
 		}
@@ -392,7 +392,7 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Waiters) != 0 {
 			w.Errorf("Inspect of a free name returned %+v, %v", who, err)
 		}
-		k := w.take(w.locker(redlock.WithLabel("holder")), "n")
+		k := must(w.locker(redlock.WithLabel("holder")).Lock(w.Context(), "n"))(w)
 		w.peer("b").waits("n")
 		w.peer("a").waits("n")
 		who, err := look.Inspect(w.Context(), "n")
@@ -423,9 +423,9 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 func TestForcedReleaseEndsOneLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
-		k := w.take(w.locker(redlock.WithLabel("holder")), "n")
+		k := must(w.locker(redlock.WithLabel("holder")).Lock(w.Context(), "n"))(w)
 		waiting := w.peer("next").waits("n")
-		who := w.inspect(look, "n")
+		who := must(look.Inspect(w.Context(), "n"))(w)
 		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
 			w.Fatalf("ForceRelease returned %d masters, %v, want 5", n, err)
 		}
@@ -447,19 +447,19 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 func TestForcedReleaseSaysByWhom(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var book logbook
-		k := w.take(w.locker(book.option()), "n")
+		k := must(w.locker(book.option()).Lock(w.Context(), "n"))(w)
 		after(2 * time.Second) // the holder listens
-		id := w.inspect(w.locker(), "n").ID
+		id := must(w.locker().Inspect(w.Context(), "n"))(w).ID
 		keys := defaultPrefix.KeysOf("n", scripts.Plain)
 		for i := range 3 {
-			w.must(errOf(w.do(i, defaultPrefix.NotifyForced(&keys, id, "liar"))))
+			must(w.do(i, defaultPrefix.NotifyForced(&keys, id, "liar")))(w)
 		}
 		after(redlock.DefaultTTL)
 		if err := k.Err(); err != nil {
 			w.Fatalf("a false message has ended the lock: %v", err)
 		}
 		operator := w.locker(redlock.WithObserver(), redlock.WithLabel("alice@ops/17"))
-		w.must(errOf(admin.Of(operator).ForceRelease(w.Context(), "n", id)))
+		must(admin.Of(operator).ForceRelease(w.Context(), "n", id))(w)
 		after(time.Second)
 		const want = `"alice@ops/17" has released it by force`
 		if err := k.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), want) {
@@ -476,8 +476,8 @@ func TestForcedReleaseSaysByWhom(t *testing.T) {
 func TestForcedReleaseRaisesFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
-		k := w.take(w.locker(), "n")
-		who := w.inspect(look, "n")
+		k := must(w.locker().Lock(w.Context(), "n"))(w)
+		who := must(look.Inspect(w.Context(), "n"))(w)
 		w.stop(3, 4)
 		after(time.Second)
 		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}

@@ -113,7 +113,7 @@ func TestEveryMixOfKindsIsRefused(t *testing.T) {
 			w.hang(3)
 			check("held, and another master is silent", w.Context(), l, another)
 			w.resume()
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			check("released", w.Context(), l, another)
 		})
 	}

@@ -98,12 +98,12 @@ func TestReturnAfterFewerShards(t *testing.T) {
 			s, name := new(severable), moved(3, 3, 2)
 			x := s.locker(w, 0, 1, 2)
 			w.must(admin.Of(x).Admit(w.Context()))
-			w.unlock(w.take(x, name))
+			w.noError(x.Do(w.Context(), name, nothing))
 			s.sever()
 			after(time.Minute)
 			w.every(empty, 0, 1, 2)
 			y := w.admitted(0, 1)
-			k := w.take(y, name)
+			k := must(y.Lock(w.Context(), name))(w)
 			if apart {
 				w.every((*memory.Master).Stop, 0, 1)
 			}
@@ -111,7 +111,7 @@ func TestReturnAfterFewerShards(t *testing.T) {
 			s.cut.Store(false)
 			w.unused(x, "the client with three shards", name)
 			if !apart {
-				w.unlock(k)
+				w.noError(k.Unlock(w.Context()))
 			}
 		})
 	}
@@ -123,11 +123,11 @@ func TestLateLookAfterFewerShards(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		x := w.admitted(0, 1, 2)
 		name := moved(3, 3, 2)
-		w.unlock(w.take(x, name))
+		w.noError(x.Do(w.Context(), name, nothing))
 		y := w.shards(0, 1)
 		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1, 2))))
 		w.must(admin.Of(y).Admit(w.Context()))
-		w.take(y, name)
+		must(y.Lock(w.Context(), name))(w)
 		w.every(restart, 2)
 		w.unused(x, "the client with three shards", name)
 	})
@@ -138,15 +138,15 @@ func TestLateLookAfterFewerShards(t *testing.T) {
 func TestAmnesiaAfterMoreShards(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		x, name := w.admitted(0, 1), moved(2, 1, 3)
-		w.unlock(w.take(x, name))
+		w.noError(x.Do(w.Context(), name, nothing))
 		y := w.shards(0, 1, 2)
 		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
 		w.must(admin.Of(y).Admit(w.Context()))
-		w.take(y, name)
+		must(y.Lock(w.Context(), name))(w)
 		w.every(restart, 0)
 		w.unused(x, "the client with two shards", name)
 		for _, of := range in(3, 1) {
-			w.unlock(w.take(y, of[0]))
+			w.noError(y.Do(w.Context(), of[0], nothing))
 		}
 	})
 }
@@ -156,10 +156,10 @@ func TestAmnesiaAfterMoreShards(t *testing.T) {
 func TestLockHeldWhileShardsChange(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
 		x, name := w.admitted(0, 1, 2), moved(3, 3, 2)
-		held := w.take(x, name)
+		held := must(x.Lock(w.Context(), name))(w)
 		y := w.shards(0, 1)
 		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1, 2))))
-		k := w.take(y, name)
+		k := must(y.Lock(w.Context(), name))(w)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
 		}
@@ -184,15 +184,15 @@ func TestLockHeldWhileMoreShardsBegin(t *testing.T) {
 				name = n
 			}
 		}
-		held := w.take(x, name)
+		held := must(x.Lock(w.Context(), name))(w)
 		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
-		k := w.take(y, name)
+		k := must(y.Lock(w.Context(), name))(w)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
 		}
 		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1)))) // nothing is left to be done
 		w.noError(k.Err())
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
@@ -251,13 +251,13 @@ func TestEarlyClientOfTheNewLayout(t *testing.T) {
 		w.must(err)
 		w.Cleanup(func() { _ = early.Close() })
 		after(2 * time.Minute) // quarantines of first records would be over
-		held := w.take(x, name)
+		held := must(x.Lock(w.Context(), name))(w)
 		w.must(clients.SetOf(w.shards(0, 1, 2)).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
 		apart.Store(false)
-		k := w.take(early, name)
+		k := must(early.Lock(w.Context(), name))(w)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }

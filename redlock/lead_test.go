@@ -88,7 +88,7 @@ func TestStandbyStays(t *testing.T) {
 		"tries of the call":        {nil, []redlock.LockOption{tries, limit}, later},
 	} {
 		subtest(t, how, 3, func(w *cluster) {
-			k := w.take(w.locker(), "boss")
+			k := must(w.locker().Lock(w.Context(), "boss"))(w)
 			terms := make(chan term)
 			ended := w.campaign(w.Context(), w.locker(c.locker...), 1, terms, c.call...)
 			leads := func(within time.Duration) term {
@@ -103,7 +103,7 @@ func TestStandbyStays(t *testing.T) {
 				return term{}
 			}
 			after(time.Minute)
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			first := leads(c.within)
 			w.stop(0, 1)
 			first.leave <- errors.New("mine")
@@ -118,7 +118,7 @@ func TestStandbyStays(t *testing.T) {
 // H174: a campaign ends when the Locker is closed, or its pool, and does not begin if the call is wrong.
 func TestCampaignsThatEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		w.take(w.locker(), "boss")
+		must(w.locker().Lock(w.Context(), "boss"))(w)
 		terms := make(chan term)
 		p := w.pool()
 		l := w.over(p, redlock.WithWaitLimit(time.Second))
@@ -164,7 +164,7 @@ func TestCampaignEndsOnlyWithItsContext(t *testing.T) {
 	} {
 		subtest(t, how, 3, func(w *cluster) {
 			l, other, name := w.locker(c.locker...), w.locker(), "boss"
-			k := w.take(other, name)
+			k := must(other.Lock(w.Context(), name))(w)
 			terms := make(chan term, 1)
 			ctx, cancel := context.WithCancel(w.Context())
 			ended := w.campaign(ctx, l, 1, terms, append(c.call, redlock.WithMaxHold(time.Minute))...)

@@ -18,10 +18,10 @@ const trip = 20 * time.Millisecond
 
 // idle leaves a lock of p lingering, and returns the token of that lock.
 func idle(w *cluster, p *peer, opts ...redlock.LockOption) int64 {
-	w.unlock(w.take(p, "n")) // this subscribes p
+	w.noError(p.Do(w.Context(), "n", nothing)) // this subscribes p
 	after(time.Second)
-	k := w.take(p, "n", opts...)
-	w.unlock(k)
+	k := must(p.Lock(w.Context(), "n", opts...))(w)
+	w.noError(k.Unlock(w.Context()))
 	after(trip)
 	if w.on("n") != 5 {
 		w.Fatalf("%d masters have the lock after its Unlock, want 5", w.on("n"))
@@ -46,7 +46,7 @@ var lingerCases = []struct {
 				w.Fatalf("the token is %d, want more than %d", k.Token(), token)
 			}
 			token = k.Token()
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			w.isError(k.Err(), redlock.ErrReleased)
 		}
 		if took, n := time.Since(began), w.count("acquire")-before; took != 0 || n != 0 {
@@ -55,18 +55,18 @@ var lingerCases = []struct {
 	}},
 	{"a lock whose value was set does not linger", func(w *cluster, p, _ *peer) {
 		idle(w, p)
-		k := w.take(p, "n")
-		w.setValue(k, "v")
-		w.unlock(k)
+		k := must(p.Lock(w.Context(), "n"))(w)
+		w.must(k.SetValue(w.Context(), "v"))
+		w.noError(k.Unlock(w.Context()))
 		after(trip)
 		w.nothingLeft("n")
-		w.unlock(w.take(p, "n"))
+		w.noError(p.Do(w.Context(), "n", nothing))
 	}},
 	{"ends after its time", func(w *cluster, p, _ *peer) {
 		idle(w, p)
 		after(4*time.Second + trip)
 		w.nothingLeft("n")
-		w.unlock(w.take(p, "n"))
+		w.noError(p.Do(w.Context(), "n", nothing))
 	}},
 	{"ends with its validity", func(w *cluster, p, other *peer) {
 		token := idle(w, p, redlock.WithTTL(time.Second), redlock.WithLinger(time.Hour))
@@ -77,105 +77,105 @@ var lingerCases = []struct {
 			w.Errorf("the other client has token %d after %v; the idle lock had %d", k.Token(), took, token)
 		}
 		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"too little validity", func(w *cluster, p, _ *peer) {
 		ttl := redlock.WithTTL(time.Second)
 		idle(w, p, ttl)
 		after(700 * time.Millisecond)
-		k := w.tryTake(p, "n", ttl)
+		k := must(p.TryLock(w.Context(), "n", ttl))(w)
 		if left := k.Remaining(); left < 900*time.Millisecond {
 			w.Errorf("a new lock is valid for %v, want at least 900 ms", left)
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"is extended while it is used", func(w *cluster, p, _ *peer) {
 		idle(w, p, redlock.WithTTL(time.Second))
 		for range 100 {
-			k := w.take(p, "n", redlock.WithTTL(time.Second))
+			k := must(p.Lock(w.Context(), "n", redlock.WithTTL(time.Second)))(w)
 			after(50 * time.Millisecond)
 			w.must(k.Err())
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		}
 		atMost(w, w.count("acquire"), 5*12, "acquires") // one for each TTL
 	}},
 	{"another client's Lock", func(w *cluster, p, other *peer) {
 		token := idle(w, p)
-		k, took := w.call(w.Context(), other, "n").timed(time.Second)
+		k, took := w.goLock(w.Context(), other, "n").timed(time.Second)
 		if took > 3*trip+5*time.Millisecond || k.Token() <= token { // a free name takes one trip
 			w.Errorf("token %d after %v; the idle lock had %d", k.Token(), took, token)
 		}
 		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"another client's TryLock", func(w *cluster, p, other *peer) {
 		idle(w, p)
 		began := time.Now()
-		k := w.tryTake(other, "n")
+		k := must(other.TryLock(w.Context(), "n"))(w)
 		w.wantSince(began, 6*trip)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"a lock in use", func(w *cluster, p, other *peer) {
 		idle(w, p)
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		began := time.Now()
 		w.isError(errOf(other.TryLock(w.Context(), "n")), redlock.ErrHeld)
 		w.wantSince(began, 6*trip)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		after(trip)
 		w.nothingLeft("n") // the lock was recalled
 	}},
 	{"a recall before the lock is known to be won", func(w *cluster, p, other *peer) {
-		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // now both clients are subscribed
-		w.unlock(w.take(other, "l", redlock.WithLinger(time.Hour)))
+		w.noError(p.Do(w.Context(), "m", nothing, redlock.WithLinger(time.Hour))) // now both clients are subscribed
+		w.noError(other.Do(w.Context(), "l", nothing, redlock.WithLinger(time.Hour)))
 		after(5 * trip)
 		w.delay(5*trip, 2, 3, 4) // masters 0 and 1 refuse, and publish the recall, before a majority has answered
-		mine := w.call(w.Context(), p, "n")
+		mine := w.goLock(w.Context(), p, "n")
 		after(trip / 4)
-		its := w.call(w.Context(), other, "n")
-		w.unlock(mine.gets(time.Second))
-		w.unlock(its.gets(500 * time.Millisecond))
+		its := w.goLock(w.Context(), other, "n")
+		w.noError(mine.gets(time.Second).Unlock(w.Context()))
+		w.noError(its.gets(500 * time.Millisecond).Unlock(w.Context()))
 	}},
 	{"a fair call of the same client", func(w *cluster, p, _ *peer) {
 		idle(w, p)
 		before := w.count("acquire")
-		w.unlock(w.take(p, "n", redlock.WithFair()))
+		w.noError(p.Do(w.Context(), "n", nothing, redlock.WithFair()))
 		if w.count("acquire") == before {
 			w.Error("the fair call took over the idle lock")
 		}
 	}},
 	{"a fair call that waits", func(w *cluster, p, _ *peer) {
 		idle(w, p)
-		k := w.take(p, "n")
-		waits := w.call(w.Context(), p, "n", redlock.WithFair())
-		w.unlock(k)
-		w.unlock(waits.gets(10 * trip))
+		k := must(p.Lock(w.Context(), "n"))(w)
+		waits := w.goLock(w.Context(), p, "n", redlock.WithFair())
+		w.noError(k.Unlock(w.Context()))
+		w.noError(waits.gets(10 * trip).Unlock(w.Context()))
 	}},
 	{"a minimum hold", func(w *cluster, p, other *peer) {
 		idle(w, p)
-		w.unlock(w.take(p, "n", redlock.WithMinHold(time.Second)))
-		if _, took := w.call(w.Context(), other, "n").timed(3 * time.Second); took < 800*time.Millisecond {
+		w.noError(p.Do(w.Context(), "n", nothing, redlock.WithMinHold(time.Second)))
+		if _, took := w.goLock(w.Context(), other, "n").timed(3 * time.Second); took < 800*time.Millisecond {
 			w.Errorf("the name was free after %v", took)
 		}
 	}},
 	{"a shorter TTL", func(w *cluster, p, _ *peer) {
 		idle(w, p)
-		k := w.take(p, "n", redlock.WithTTL(time.Second))
+		k := must(p.Lock(w.Context(), "n", redlock.WithTTL(time.Second)))(w)
 		atMost(w, k.Remaining(), time.Second, "remaining validity")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"several names", func(w *cluster, p, _ *peer) {
 		idle(w, p)
-		all := w.all(p, []string{"m", "n"})
-		w.unlock(all)
+		all := must(p.LockAll(w.Context(), []string{"m", "n"}))(w)
+		w.noError(all.Unlock(w.Context()))
 		after(trip)
 		w.nothingLeft("m", "n")
 	}},
 	{"without an inbox", func(w *cluster, p, _ *peer) {
 		p.deafen()
-		w.unlock(w.take(p, "n"))
+		w.noError(p.Do(w.Context(), "n", nothing))
 		after(time.Second)
-		w.unlock(w.take(p, "n"))
+		w.noError(p.Do(w.Context(), "n", nothing))
 		after(trip)
 		w.nothingLeft("n")
 	}},
@@ -183,11 +183,11 @@ var lingerCases = []struct {
 		idle(w, p)
 		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1, 2)
 		after(time.Minute)
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		if on, _ := k.HeldOn(); on < 3 {
 			w.Errorf("the lock is on %d masters, want at least 3", on)
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"Close", func(w *cluster, p, _ *peer) {
 		idle(w, p)
@@ -229,15 +229,15 @@ func TestLingerAmongWaiters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		const clients = 8
 		w.delay(trip / 2)
-		k := w.take(w.peer("first", redlock.WithLinger(4*time.Second)).Locker, "n")
+		k := must(w.peer("first", redlock.WithLinger(4*time.Second)).Locker.Lock(w.Context(), "n"))(w)
 		var calls []*call
 		for i := range clients {
 			calls = append(calls, w.peer("p"+strconv.Itoa(i), redlock.WithLinger(4*time.Second)).waits("n"))
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		start := time.Now()
 		for _, c := range calls {
-			w.unlock(c.gets(10 * time.Second))
+			w.noError(c.gets(10 * time.Second).Unlock(w.Context()))
 		}
 		w.wantSince(start, clients*4*trip)
 	})
@@ -249,21 +249,21 @@ func TestNoLingerWhileCallAcquires(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.delay(trip / 2)
 		p := w.peer("p", redlock.WithLinger(4*time.Second))
-		w.unlock(w.take(p, "m", redlock.WithLinger(time.Hour))) // now p is subscribed
+		w.noError(p.Do(w.Context(), "m", nothing, redlock.WithLinger(time.Hour))) // now p is subscribed
 		after(5 * trip)
 		p.tampering(lost)
 		shot := make(chan *redlock.Lock)
 		go func() {
-			k := w.tryTake(p, "n")
+			k := must(p.TryLock(w.Context(), "n"))(w)
 			shot <- k
 		}()
 		after(trip / 4)
-		waits := w.call(w.Context(), p, "n") // this call sends an acquire, too, and is refused
+		waits := w.goLock(w.Context(), p, "n") // this call sends an acquire, too, and is refused
 		k := <-shot
 		after(2 * trip)
 		p.tampering(nil)
-		w.unlock(k)
-		w.unlock(waits.gets(4 * trip))
+		w.noError(k.Unlock(w.Context()))
+		w.noError(waits.gets(4 * trip).Unlock(w.Context()))
 	})
 }
 
@@ -276,7 +276,7 @@ func TestLingerIsRecalledEarly(t *testing.T) {
 			var both []*peer
 			for _, id := range []string{"a", "b"} {
 				p := w.peer(id, redlock.WithLinger(4*time.Second))
-				w.unlock(w.take(p, id, redlock.WithLinger(time.Hour))) // now p is subscribed
+				w.noError(p.Do(w.Context(), id, nothing, redlock.WithLinger(time.Hour))) // now p is subscribed
 				both = append(both, p)
 			}
 			after(time.Second)
@@ -285,7 +285,7 @@ func TestLingerIsRecalledEarly(t *testing.T) {
 				var all sync.WaitGroup
 				for _, p := range both {
 					all.Go(func() {
-						w.unlock(w.take(p, strconv.Itoa(i)))
+						w.noError(p.Do(w.Context(), strconv.Itoa(i), nothing))
 					})
 				}
 				all.Wait()
@@ -323,7 +323,7 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 			if err != nil {
 				return
 			}
-			defer w.unlock(k)
+			defer func() { w.noError(k.Unlock(w.Context())) }()
 			mu.Lock()
 			defer mu.Unlock()
 			if slices.ContainsFunc(contexts, func(ctx context.Context) bool { return !over(ctx) }) {
@@ -360,7 +360,9 @@ func TestLingerIsReplaced(t *testing.T) {
 		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")
 		idle(w, p)
 		w.masters.Lose("n")
-		w.unlock(w.imported(p, w.export(w.take(other, "n"))))
+		exported := must(other.Lock(w.Context(), "n"))(w)
+		imported := must(p.Import(w.Context(), must(exported.Export())(w)))(w)
+		w.noError(imported.Unlock(w.Context()))
 		after(5 * time.Second)
 		w.nothingLeft("n")
 	})
@@ -375,12 +377,12 @@ func TestLingerIsRepaired(t *testing.T) {
 		w.restart(false, 0)
 		after(2 * time.Second)
 		before := w.count("acquire")
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		after(500 * time.Millisecond)
 		if on, n := k.HeldOn(); on != n || w.count("acquire") > before+1 {
 			w.Errorf("the lock is on %d of %d masters, after %d acquires or repairs", on, n, w.count("acquire")-before)
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
@@ -398,12 +400,12 @@ func TestLingerIsShown(t *testing.T) {
 				}
 			}
 		}
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		i, err := p.Inspect(w.Context(), "n")
 		if w.must(err); i.Idle {
 			w.Errorf("Inspect reports a lock in use as idle: %+v", i)
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
@@ -415,18 +417,18 @@ func TestLingerWithoutMessagesEnds(t *testing.T) {
 		p, other := w.peer("p", redlock.WithLinger(100*time.Millisecond)), w.peer("other")
 		idle(w, p)
 		p.tampering(lost)
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		waits := other.waits("n")
-		w.unlock(k)
-		for start := time.Now(); !waits.over(); after(20 * time.Millisecond) {
+		w.noError(k.Unlock(w.Context()))
+		for start := time.Now(); !waits.returned(); after(20 * time.Millisecond) {
 			if time.Since(start) > time.Minute {
 				w.Fatal("the other client has waited for a minute; the lock was unused for 20 ms at a time")
 			}
 			if k, err := p.TryLock(w.Context(), "n"); err == nil {
 				after(5 * time.Millisecond)
-				w.unlock(k)
+				w.noError(k.Unlock(w.Context()))
 			}
 		}
-		w.unlock(waits.lock)
+		w.noError(waits.lock.Unlock(w.Context()))
 	})
 }

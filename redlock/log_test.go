@@ -27,17 +27,17 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
 		l := w.locker(h.option(), redlock.WithTTL(30*time.Second))
-		w.unlock(w.take(l, "short"))
-		k := w.take(l, "forgotten")
-		bounded := w.take(l, "bounded", redlock.WithMaxHold(5*time.Hour))
+		w.noError(l.Do(w.Context(), "short", nothing))
+		k := must(l.Lock(w.Context(), "forgotten"))(w)
+		bounded := must(l.Lock(w.Context(), "bounded", redlock.WithMaxHold(5*time.Hour)))(w)
 		ctx, cancel := context.WithCancel(w.Context())
 		led := make(chan struct{})
 		go func() {
 			defer close(led)
 			_ = l.Lead(ctx, "leader", func(ctx context.Context, _ *redlock.Lock) error { <-ctx.Done(); return nil })
 		}()
-		early := w.take(l, "early", redlock.WithHoldWarning(time.Minute))
-		never := w.take(l, "never", redlock.WithHoldWarning(-1))
+		early := must(l.Lock(w.Context(), "early", redlock.WithHoldWarning(time.Minute)))(w)
+		never := must(l.Lock(w.Context(), "never", redlock.WithHoldWarning(-1)))(w)
 		after(2 * time.Minute)
 		h.wants(w, 1, "held for long", "lock=early")
 		after(7 * time.Minute)
@@ -45,12 +45,12 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 		after(time.Hour)
 		h.wants(w, 2, "held for long")
 		h.wants(w, 1, "held for long", "lock=forgotten", "token=", `hint="if`, "WithMaxHold")
-		w.unlock(early)
-		w.unlock(never)
+		w.noError(early.Unlock(w.Context()))
+		w.noError(never.Unlock(w.Context()))
 		cancel()
 		<-led
-		w.unlock(k)
-		w.unlock(bounded)
+		w.noError(k.Unlock(w.Context()))
+		w.noError(bounded.Unlock(w.Context()))
 	})
 }
 
@@ -60,20 +60,20 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
 		l := w.locker(h.option())
-		k := w.take(l, "n")
+		k := must(l.Lock(w.Context(), "n"))(w)
 		ended, cancel := context.WithCancel(context.Background())
-		bounded := w.call(ended, l, "n")
+		bounded := w.goLock(ended, l, "n")
 		after(time.Minute)
 		h.wants(w, 0, "waits for a lock of this Locker")
 		cancel()
 		w.isError(bounded.fails(time.Second), context.Canceled)
-		deadlock := w.call(context.Background(), l, "n")
+		deadlock := w.goLock(context.Background(), l, "n")
 		after(1100 * time.Millisecond)
 		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of its lock")
 		after(5 * time.Minute)
 		h.wants(w, 1, "waits for a lock of this Locker")
-		w.unlock(k)
-		w.unlock(deadlock.gets(time.Second))
+		w.noError(k.Unlock(w.Context()))
+		w.noError(deadlock.gets(time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -108,10 +108,10 @@ var healthCases = []struct {
 	run  func(w *cluster, l *redlock.Locker, h *logbook)
 }{
 	{"a Lock that gets no majority", func(w *cluster, l *redlock.Locker, h *logbook) {
-		held := w.take(l, "held")
-		waiting := w.call(w.Context(), l, "held")
+		held := must(l.Lock(w.Context(), "held"))(w)
+		waiting := w.goLock(w.Context(), l, "held")
 		w.refuse(outOfMemory, 0, 1, 2)
-		call := w.call(w.Context(), l, "n")
+		call := w.goLock(w.Context(), l, "n")
 		after(1200 * time.Millisecond)
 		if got := l.Stats().Waiting; got["held"] != 1 || got["no_quorum"] != 1 {
 			w.Errorf("the waiting calls are %v, want one held and one no_quorum", got)
@@ -130,8 +130,8 @@ var healthCases = []struct {
 		w.wantStates(l, "vvvvv")
 		h.wants(w, 3, "grants locks again")
 		h.wants(w, 1, "locks can be acquired again", "for=")
-		w.unlockAll(k, held)
-		w.unlock(waiting.gets(time.Second))
+		w.noError(k.Unlock(w.Context()), held.Unlock(w.Context()))
+		w.noError(waiting.gets(time.Second).Unlock(w.Context()))
 		if got := l.Stats().Waiting; got["held"] != 0 || got["no_quorum"] != 0 {
 			w.Errorf("the waiting calls are %v, want none", got)
 		}
@@ -175,7 +175,7 @@ var healthCases = []struct {
 		equal(w, w.count("acquire")-before, 5, "acquires by 100 checks within 10 s")
 	}},
 	{"no probe soon after a lock", func(w *cluster, l *redlock.Locker, _ *logbook) {
-		w.unlock(w.take(l, "n"))
+		w.noError(l.Do(w.Context(), "n", nothing))
 		after(time.Second)
 		before := w.count("acquire")
 		w.must(l.Healthy(w.Context()))
@@ -215,7 +215,7 @@ func TestWrongClockIsLogged(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var h logbook
 		l := w.locker(h.option())
-		w.unlock(w.take(l, "n"))
+		w.noError(l.Do(w.Context(), "n", nothing))
 		m := w.masters.Master(1)
 		for n, c := range []struct {
 			by   time.Duration
@@ -433,7 +433,7 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 		l := w.locker(book.option(), redlock.WithLabel("web-1"))
 		after(time.Second)
 		w.noLog(&book)
-		lock := w.take(l, "x")
+		lock := must(l.Lock(w.Context(), "x"))(w)
 		w.masters.Master(0).Stop()
 		after(5 * time.Second)
 		w.restart(false, 0)
@@ -460,14 +460,14 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 		w.masters.Lose("x")
 		lost(lock, "too few masters still have it")
 
-		lock = w.take(l, "x")
+		lock = must(l.Lock(w.Context(), "x"))(w)
 		w.masters.Master(0).Stop()
 		w.masters.Master(1).Stop()
 		lost(lock, "no majority extended it in time")
 
 		w.restart(false, 0, 1)
 		after(time.Minute)
-		lost(w.take(l, "x", redlock.WithExtension(false)), "its background extension is off")
+		lost(must(l.Lock(w.Context(), "x", redlock.WithExtension(false)))(w), "its background extension is off")
 	})
 }
 
@@ -510,7 +510,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 	bubble(t, 3, func(w *cluster) {
 		l, other := w.locker(redlock.WithLabel("web-1")), w.locker(redlock.WithLabel("web-2"))
 		after(time.Second)
-		lock := w.take(l, "x")
+		lock := must(l.Lock(w.Context(), "x"))(w)
 		gone := w.pool()
 		orphan := w.start(gone)
 		after(time.Second)

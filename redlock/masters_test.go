@@ -31,8 +31,8 @@ func TestAdmit(t *testing.T) {
 		err := admin.Of(l).Admit(w.within(5 * time.Second))
 		w.says(err, context.DeadlineExceeded, w.masters.Master(2).Addr(), "2 of 3")
 		w.notError(err, redlock.ErrNoQuorum)
-		w.take(l, "a", redlock.WithTries(1))
-		w.take(w.locker(), "b", redlock.WithTries(1))
+		must(l.Lock(w.Context(), "a", redlock.WithTries(1)))(w)
+		must(w.locker().Lock(w.Context(), "b", redlock.WithTries(1)))(w)
 		time.AfterFunc(5*time.Second, func() { w.restart(false, 2) })
 		w.must(admin.Of(l).Admit(w.within(time.Minute)))
 		w.wantSince(start, 15*time.Second)
@@ -87,7 +87,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 			}
 		}
 		after(3 * time.Second)
-		w.take(long, "a", ttl)
+		must(long.Lock(w.Context(), "a", ttl))(w)
 		before = recordOf(w.masters.Master(0)) // invalid values are refused before anything is written
 		for g, word := range map[time.Duration]string{
 			time.Minute: "5m0s", 2 * time.Hour: "repl-backlog-ttl is 1h0m0s", 0: "0s", time.Hour + 1: "", 1000 * time.Hour: "",
@@ -184,7 +184,7 @@ func (w *cluster) locks(what string, l *redlock.Locker) {
 		w.Errorf("%s: Lock returned %v", what, err)
 		return
 	}
-	w.unlock(k)
+	w.noError(k.Unlock(w.Context()))
 }
 
 // H98: a client whose list differs in one master acquires nothing and writes nothing, and its error shows both lists.
@@ -195,7 +195,7 @@ func TestMasterList(t *testing.T) {
 		b := w.client(0, 1, 3)
 		after(time.Minute)
 		w.masters.Master(1).DropRequests(1)
-		held := w.take(a, "n")
+		held := must(a.Lock(w.Context(), "n"))(w)
 		synctest.Wait() // until master 1 has dropped the acquire, and no request of b
 		_, err := b.TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
@@ -461,7 +461,7 @@ func TestAbortChange(t *testing.T) {
 		w.says(l.AbortChange(w.within(time.Minute)), redlock.ErrInvalid)
 		w.must(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(l).Reconfigure(w.within(2*time.Minute), both),
 			l.RaiseEpoch(w.within(time.Minute)))
-		held := w.take(l, "held", redlock.WithTTL(30*time.Second))
+		held := must(l.Lock(w.Context(), "held", redlock.WithTTL(30*time.Second)))(w)
 		everywhere := func(want int) {
 			for n := 0; n < want && held.Err() == nil; n, _ = held.HeldOn() {
 				after(100 * time.Millisecond)

@@ -35,7 +35,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 		for first := range 64 {
 			wg.Go(func() {
 				for i := first; i < count; i += 64 {
-					locks[i] = w.take(l, "held-"+strconv.Itoa(i))
+					locks[i] = must(l.Lock(w.Context(), "held-"+strconv.Itoa(i)))(w)
 				}
 			})
 		}
@@ -46,7 +46,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 			w.wantHeld(k, w.masters.N())
 		}
 		for i, k := range locks {
-			w.must(errOf(k.Export()))
+			must(k.Export())(w)
 			locks[i] = nil
 		}
 		each := (held - heapNow()) / int64(count)

@@ -20,7 +20,7 @@ const minHold = 12 * time.Second // longer than the default TTL, shorter than th
 func (w *cluster) keptUntil(l *redlock.Locker, name string, end time.Time, released bool) {
 	w.Helper()
 	w.isError(errOf(l.TryLock(w.Context(), name)), redlock.ErrHeld)
-	lock := w.take(l, name)
+	lock := must(l.Lock(w.Context(), name))(w)
 	late := time.Since(end)
 	most := minHold/100 + 12*time.Millisecond // the drift, and a round trip
 	if !released {
@@ -29,14 +29,14 @@ func (w *cluster) keptUntil(l *redlock.Locker, name string, end time.Time, relea
 	if late < 0 || late > most {
 		w.Errorf("acquired %v after the end of the minimum hold", late)
 	}
-	w.unlock(lock)
+	w.noError(lock.Unlock(w.Context()))
 	w.nothingLeft(name)
 }
 
 // kept reports whether an inspection shows that name is kept after its unlock.
 func (w *cluster) kept(l *redlock.Locker, name string) bool {
 	w.Helper()
-	h := w.inspect(l, name)
+	h := must(l.Inspect(w.Context(), name))(w)
 	if h.Kept && (h.Token == 0 || h.Left <= 0) {
 		w.Errorf("the inspection of a kept name lacks the token or the time left: %+v", h)
 	}
@@ -47,7 +47,7 @@ func (w *cluster) kept(l *redlock.Locker, name string) bool {
 // acquires it before that time.
 func TestMinHoldKeepsName(t *testing.T) {
 	for how, end := range map[string]func(w *cluster, p *peer, k *redlock.Lock){
-		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.unlock(k) },
+		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.noError(k.Unlock(w.Context())) },
 		"its Locker ended": func(w *cluster, p *peer, _ *redlock.Lock) { _ = p.Close() },
 		"its client died":  func(_ *cluster, p *peer, _ *redlock.Lock) { p.kill() },
 		"unlocked on only two of five masters": func(w *cluster, _ *peer, k *redlock.Lock) {
@@ -62,7 +62,7 @@ func TestMinHoldKeepsName(t *testing.T) {
 			if w.on("n") != 5 {
 				w.Error("the lock was not repaired on the restarted master")
 			}
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		},
 		"unlocked with a context that has ended": func(w *cluster, _ *peer, k *redlock.Lock) {
 			ctx, cancel := context.WithCancel(w.Context())
@@ -73,7 +73,7 @@ func TestMinHoldKeepsName(t *testing.T) {
 		subtest(t, how, 5, func(w *cluster) {
 			p, other := w.peer("p"), w.peer("other")
 			until := time.Now().Add(minHold)
-			k := w.take(p, "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second))
+			k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second)))(w)
 			after(time.Second)
 			if w.kept(other.Locker, "n") {
 				w.Error("a held name is reported as kept")
@@ -89,12 +89,12 @@ func TestMinHoldKeepsName(t *testing.T) {
 func TestInspectShowsKeptName(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
-		k := w.take(p, "n", redlock.WithMinHold(minHold))
+		k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold)))(w)
 		after(time.Second) // all five masters have the lock
 		w.hang(1, 2, 3, 4)
 		_ = k.Unlock(w.Context())
 		w.resume(1, 2)
-		h := w.inspect(other, "n")
+		h := must(other.Inspect(w.Context(), "n"))(w)
 		if !h.Kept || h.Token != k.Token() || h.On < 3 || h.Left > minHold || h.Left < minHold-2*time.Second {
 			w.Errorf("Inspect returned %+v", h)
 		}
@@ -108,15 +108,15 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
 		until := time.Now().Add(minHold)
-		k := w.take(p, "n", redlock.WithMinHold(minHold))
-		next := w.call(w.Context(), p, "n")
-		inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
-		w.unlock(inner)
+		k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold)))(w)
+		next := w.goLock(w.Context(), p, "n")
+		inner := must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
+		w.noError(inner.Unlock(w.Context()))
 		if w.kept(p.Locker, "n") {
 			w.Error("the Unlock of an inner lock ended the hold")
 		}
 		within := context.WithoutCancel(k.Context(w.Context()))
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.isError(errOf(p.TryLock(within, "n")), redlock.ErrReleased)
 		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
 		got := next.gets(time.Minute)
@@ -124,7 +124,7 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 			w.Errorf("the next call of the client had the lock %v before the end of the minimum hold, with token %d "+
 				"after %d", early, got.Token(), k.Token())
 		}
-		w.unlock(got)
+		w.noError(got.Unlock(w.Context()))
 	})
 }
 
@@ -133,11 +133,11 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 func TestFailedCallsKeepNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
-		b := w.take(other, "b")
+		b := must(other.Lock(w.Context(), "b"))(w)
 		keep := redlock.WithMinHold(minHold)
 		w.isError(errOf(p.TryLockAll(w.Context(), []string{"a", "b", "c"}, keep)), redlock.ErrHeld)
 		w.free("a", "c")
-		w.unlock(b)
+		w.noError(b.Unlock(w.Context()))
 
 		w.hang(0, 1, 2)
 		w.isError(errOf(p.TryLock(w.within(100*time.Millisecond), "n", keep)), context.DeadlineExceeded)
@@ -153,7 +153,7 @@ func TestFailedCallsKeepNothing(t *testing.T) {
 
 		locks, err := p.TryLockAll(w.Context(), []string{"a", "b"}, keep)
 		w.must(err)
-		w.unlock(locks)
+		w.noError(locks.Unlock(w.Context()))
 		after(10 * time.Millisecond)
 		if !w.kept(other.Locker, "a") || !w.kept(other.Locker, "b") {
 			w.Error("names of a LockAll that were locked and unlocked are not kept")
@@ -167,9 +167,9 @@ func TestTraceHasMinHold(t *testing.T) {
 		events := make(chan redlockinfo.Event, 3)
 		l := w.locker(redlock.WithTrace(redlock.On("released", func(i redlockinfo.Event) { events <- i })))
 		end := func(opts ...redlock.LockOption) redlockinfo.Event {
-			k := w.take(l, "n", opts...)
+			k := must(l.Lock(w.Context(), "n", opts...))(w)
 			after(time.Second)
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			return <-events
 		}
 		if i := end(); i.Left > 10*time.Second || i.Held != time.Second {
@@ -178,8 +178,8 @@ func TestTraceHasMinHold(t *testing.T) {
 		if i := end(redlock.WithMinHold(minHold)); i.Left < minHold-time.Second || i.Left > minHold || i.Held != time.Second {
 			w.Errorf("the event is %+v", i)
 		}
-		exported := w.take(l, "m", redlock.WithMinHold(minHold))
-		w.export(exported)
+		exported := must(l.Lock(w.Context(), "m", redlock.WithMinHold(minHold)))(w)
+		must(exported.Export())(w)
 		if i := <-events; i.Left > minHold || !errors.Is(i.Err, redlock.ErrExported) {
 			w.Errorf("the event is %+v", i)
 		}
@@ -193,23 +193,23 @@ func TestTraceHasMinHold(t *testing.T) {
 func TestAbandonedReentryKeepsMinHold(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
-		b := w.take(other, "b")
+		b := must(other.Lock(w.Context(), "b"))(w)
 		until := time.Now().Add(minHold)
-		k := w.take(p, "a", redlock.WithMinHold(minHold))
+		k := must(p.Lock(w.Context(), "a", redlock.WithMinHold(minHold)))(w)
 		failed := make(chan error)
 		go func() {
 			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}, redlock.WithReentry())
 			failed <- err
 		}()
 		after(2 * time.Second)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		if err := <-failed; err == nil {
 			w.Error("LockAll succeeded with the context of an unlocked lock")
 		}
-		w.unlock(b)
-		next := w.take(other, "a")
+		w.noError(b.Unlock(w.Context()))
+		next := must(other.Lock(w.Context(), "a"))(w)
 		atMost(w, time.Until(until), 0, "time until the end of the minimum hold")
-		w.unlock(next)
+		w.noError(next.Unlock(w.Context()))
 	})
 }
 
@@ -269,7 +269,7 @@ func TestLockOutlivesLongMinHold(t *testing.T) {
 	for _, ttl := range []time.Duration{redlock.MinTTL * 5, 300 * time.Millisecond, 3 * time.Second} {
 		bubble(t, 5, func(w *cluster) {
 			p := w.peer("p")
-			k := w.take(p, "n", redlock.WithMinHold(29*time.Second), redlock.WithTTL(ttl))
+			k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(29*time.Second), redlock.WithTTL(ttl)))(w)
 			after(time.Minute)
 			w.noError(k.Err())
 			_ = k.Unlock(w.Context())
@@ -282,17 +282,17 @@ func TestLockOutlivesLongMinHold(t *testing.T) {
 func TestDefaultMinHold(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithMinHold(minHold))
-		w.unlock(w.take(l, "n", redlock.WithTries(3)))
+		w.noError(l.Do(w.Context(), "n", nothing, redlock.WithTries(3)))
 		if !w.kept(l, "n") {
 			w.Error("the name is not kept")
 		}
-		first := w.take(l, "m", redlock.WithMinHold(0))
-		next := w.call(w.Context(), l, "m", redlock.WithMinHold(0))
+		first := must(l.Lock(w.Context(), "m", redlock.WithMinHold(0)))(w)
+		next := w.goLock(w.Context(), l, "m", redlock.WithMinHold(0))
 		before := w.count("evalsha")
-		w.unlock(first)
+		w.noError(first.Unlock(w.Context()))
 		second := next.gets(time.Second)
 		equal(w, w.count("evalsha"), before, "messages")
-		w.unlock(second)
+		w.noError(second.Unlock(w.Context()))
 	})
 }
 
@@ -304,13 +304,13 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 		w.delay(200*time.Millisecond, 0, 1, 2)
 		holder, rival := w.peer("holder"), w.locker()
 		w.must(rival.WaitReady(w.Context()))
-		w.take(holder, "n", redlock.WithMinHold(d), redlock.WithTTL(d))
+		must(holder.Lock(w.Context(), "n", redlock.WithMinHold(d), redlock.WithTTL(d)))(w)
 		granted := time.Now()
 		holder.kill()
 		w.masters.Master(0).SetClock(12*time.Second, 1)
 		w.masters.Master(2).Evict("n")
 		w.delay(0, 0, 1, 2)
-		w.take(rival, "n")
+		must(rival.Lock(w.Context(), "n"))(w)
 		if held := time.Since(granted); held < d {
 			w.Errorf("a rival acquired the name %v after the grant, before the minimum hold of %v", held, d)
 		}

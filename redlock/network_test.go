@@ -455,16 +455,6 @@ func (p *peer) inbox() string {
 	return v.inbox
 }
 
-// taken acquires "n", and waits until all masters have granted it. It also delays all messages from then on, because
-// two attempts at the same instant would have the same ballot.
-func (w *cluster) taken(l client, opts ...redlock.LockOption) *redlock.Lock {
-	w.Helper()
-	w.delay(10 * time.Microsecond)
-	k := w.take(l, "n", opts...)
-	after(time.Millisecond)
-	return k
-}
-
 // holder returns the label of the owner that holds name on most masters, and the number of these masters.
 func (w *cluster) holder(name string) (label string, on int) {
 	id, on := w.masters.Holder(name)

@@ -115,7 +115,8 @@ func TestTryLockHasItsOwnLimit(t *testing.T) {
 		subtest(t, fmt.Sprint(c.took), 5, func(w *cluster) {
 			p, other := w.peer("p"), w.peer("other")
 			w.delay(time.Millisecond)
-			w.take(p, "n", redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second), redlock.WithExtension(false))
+			must(p.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second),
+				redlock.WithExtension(false)))(w)
 			p.tampering(lost)
 			after(time.Second)
 			first := make(chan error, 1)
@@ -141,7 +142,8 @@ func TestTryLockHasItsOwnLimit(t *testing.T) {
 func TestTryLockOutlastsOthers(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p, other := w.peer("p"), w.peer("other")
-		w.take(p, "n", redlock.WithTTL(10*time.Second), redlock.WithLinger(time.Second), redlock.WithExtension(false))
+		must(p.Lock(w.Context(), "n", redlock.WithTTL(10*time.Second), redlock.WithLinger(time.Second),
+			redlock.WithExtension(false)))(w)
 		p.tampering(lost)
 		after(time.Second)
 		patient := make(chan error, 1)
@@ -251,9 +253,9 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		waiter := w.peer("waiter")
 		holder, other := w.locker(), w.locker()
-		lock := w.take(holder, "a")
+		lock := must(holder.Lock(w.Context(), "a"))(w)
 		ctx, cancel := context.WithCancel(w.Context())
-		dead := w.call(ctx, waiter, "a")
+		dead := w.goLock(ctx, waiter, "a")
 		after(100 * time.Millisecond)
 		waiter.silence(true)
 		_ = lock.Unlock(w.Context())
@@ -264,7 +266,7 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 			w.Errorf("the error does not say why: %v", err)
 		}
 		after(time.Second) // the second for which the masters keep the name
-		k := w.tryTake(other, "a")
+		k := must(other.TryLock(w.Context(), "a"))(w)
 		_ = k.Unlock(w.Context())
 		waiter.silence(false)
 		cancel()
@@ -280,10 +282,10 @@ func TestTryLockWithLateMasterReportsHolder(t *testing.T) {
 			for i := range 2 {
 				w.masters.Master(i).Stop()
 			}
-			k := w.take(a, "n")
+			k := must(a.Lock(w.Context(), "n"))(w)
 			w.masters.Master(4).Delay(late)
 			w.isError(errOf(b.TryLock(w.Context(), "n")), redlock.ErrHeld)
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		})
 	}
 }
@@ -293,7 +295,7 @@ func TestTryLockWithLateMasterReportsHolder(t *testing.T) {
 func TestSharedAttemptIsRefusedByItsOwnTerms(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		held := w.take(other, "a")
+		held := must(other.Lock(w.Context(), "a"))(w)
 		w.delay(20*time.Millisecond, 0, 1, 2) // a round takes 40 ms
 		var wg sync.WaitGroup
 		wg.Go(func() { w.isError(errOf(l.TryLock(w.Context(), "a")), redlock.ErrHeld) })
@@ -302,7 +304,7 @@ func TestSharedAttemptIsRefusedByItsOwnTerms(t *testing.T) {
 		short := redlock.WithTTL(50 * time.Millisecond)
 		wg.Go(func() { _, _ = l.TryLock(w.Context(), "a", short) })
 		after(time.Millisecond)
-		w.unlock(w.tryTake(l, "a"))
+		w.noError(l.TryDo(w.Context(), "a", nothing))
 		wg.Wait()
 	})
 }

@@ -33,7 +33,7 @@ func TestCloseAfterSignal(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.opened()
 		ctx, signal := context.WithCancel(w.Context())
-		k := w.takeWith(l, ctx, "a")
+		k := must(l.Lock(ctx, "a"))(w)
 		signal()
 		w.noError(l.Close())
 		w.isError(k.Err(), redlock.ErrClosed)
@@ -49,7 +49,7 @@ func TestCloseAfterSignal(t *testing.T) {
 func TestCloseWithHungMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.opened()
-		w.take(l, "a")
+		must(l.Lock(w.Context(), "a"))(w)
 		w.hang(0)
 		began := time.Now()
 		w.noError(l.Close())
@@ -69,7 +69,7 @@ func TestCloseAfterSharedPool(t *testing.T) {
 		p := w.pool()
 		l, err := redlock.New(p)
 		w.must(err)
-		w.take(l, "a")
+		must(l.Lock(w.Context(), "a"))(w)
 		w.must(p.Close())
 		for range 2 {
 			err := l.Close()
@@ -88,9 +88,9 @@ func TestConcurrentCloseAndShutdown(t *testing.T) {
 			l := w.opened()
 			var ks []*redlock.Lock
 			for i := range 20 {
-				k := w.take(l, fmt.Sprint("n", i))
+				k := must(l.Lock(w.Context(), fmt.Sprint("n", i)))(w)
 				if ks = append(ks, k); !hold {
-					w.unlock(k)
+					w.noError(k.Unlock(w.Context()))
 				}
 			}
 			w.delay(20 * time.Millisecond)

@@ -49,8 +49,8 @@ func TestQuorumWaitInOutage(t *testing.T) {
 func TestQuorumWaitBehindHolder(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithQuorumWait(quorumWait))
-		w.take(w.locker(), "n", redlock.WithTTL(30*time.Second))
-		first, second := w.call(w.Context(), l, "n"), w.call(w.Context(), l, "n")
+		must(w.locker().Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
+		first, second := w.goLock(w.Context(), l, "n"), w.goLock(w.Context(), l, "n")
 		for range 3 {
 			after(10 * time.Second)
 			w.hang(0, 1)
@@ -58,7 +58,7 @@ func TestQuorumWaitBehindHolder(t *testing.T) {
 			w.resume(0, 1)
 		}
 		after(10 * time.Second)
-		if first.over() || second.over() {
+		if first.returned() || second.returned() {
 			w.Fatal("a call has not waited for the holder")
 		}
 		began := time.Now()
@@ -78,7 +78,7 @@ func TestQuorumWaitBehindHolder(t *testing.T) {
 func TestQuorumWaitEndsWithItsCall(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker(redlock.WithQuorumWait(time.Second))
-		w.take(w.locker(), "n", redlock.WithTTL(30*time.Second))
+		must(w.locker().Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		const calls = 500
 		var freed atomic.Int64
 		for range calls {

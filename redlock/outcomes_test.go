@@ -46,7 +46,7 @@ func try(w *cluster, l *redlock.Locker, did func(), opts ...redlock.LockOption) 
 var failures = []failure{
 	{"ErrHeld", []error{redlock.ErrHeld}, false, redlock.DefaultTTL,
 		func(w *cluster, l *redlock.Locker, did func()) error {
-			w.take(w.locker(), "n")
+			must(w.locker().Lock(w.Context(), "n"))(w)
 			return try(w, l, did)
 		}},
 	{"ErrNoQuorum", []error{redlock.ErrNoQuorum, redlock.ErrQuarantine}, false, 26 * time.Second,
@@ -85,7 +85,7 @@ var failures = []failure{
 		}},
 	{"context.DeadlineExceeded", []error{redlock.ErrHeld, context.DeadlineExceeded}, false, 7666 * time.Millisecond,
 		func(w *cluster, l *redlock.Locker, did func()) error {
-			w.take(w.locker(), "n")
+			must(w.locker().Lock(w.Context(), "n"))(w)
 			return do(w, l, did, nothing)
 		}},
 	{"context.Canceled", []error{context.Canceled}, false, 0,
@@ -119,15 +119,15 @@ var failures = []failure{
 	}},
 	{"ErrExported", []error{redlock.ErrExported}, true, 0, func(w *cluster, l *redlock.Locker, did func()) error {
 		return do(w, l, did, func(_ context.Context, k *redlock.Lock) error {
-			w.export(k)
+			must(k.Export())(w)
 			return k.Extend(w.Context())
 		})
 	}},
 	{"ErrReentry", []error{redlock.ErrReentry}, false, 0, func(w *cluster, l *redlock.Locker, _ func()) error {
-		return l.DoAll(w.take(l, "n").Context(w.Context()), []string{"n", "o"}, nothing)
+		return l.DoAll(must(l.Lock(w.Context(), "n"))(w).Context(w.Context()), []string{"n", "o"}, nothing)
 	}},
 	{"ErrKind", []error{redlock.ErrKind}, false, 0, func(w *cluster, l *redlock.Locker, did func()) error {
-		w.rlock(l.RWLock("n"))
+		must(l.RWLock("n").RLock(w.Context()))(w)
 		return try(w, l, did)
 	}},
 	{"ErrInvalid", []error{redlock.ErrInvalid, pool.ErrInvalid}, false, 0,
@@ -218,7 +218,7 @@ func TestRetryAfterQuarantine(t *testing.T) {
 		after(left - time.Second)
 		w.isError(errOf(l.TryLock(w.Context(), "n")), redlock.ErrNoQuorum)
 		after(2 * time.Second)
-		w.must(errOf(l.TryLock(w.Context(), "n")))
+		must(l.TryLock(w.Context(), "n"))(w)
 	})
 }
 

@@ -160,7 +160,7 @@ func TestOverload(t *testing.T) {
 }
 
 func (l *load) overload(tr traffic, least *int64) {
-	held := l.take(l.locker, "held", redlock.WithTTL(3*time.Second))
+	held := must(l.locker.Lock(l.Context(), "held", redlock.WithTTL(3*time.Second)))(l)
 	seconds := rounds(4, 2)
 	n := l.pairs(tr, time.Duration(seconds)*time.Second) / int64(seconds)
 	after(2 * time.Second)
@@ -191,7 +191,7 @@ func (l *load) overload(tr traffic, least *int64) {
 // its attempts join the queues of the masters. Otherwise thousands of such calls would fill the connections.
 func TestCallsWithoutATurnSendNothing(t *testing.T) {
 	loaded(t, func(l *load) {
-		l.take(l.locker, "held")
+		must(l.locker.Lock(l.Context(), "held"))(l)
 		after(2 * time.Second) // the client subscribes after one second
 		before := l.masters.Master(0).Commands()
 		ctx, cancel := context.WithCancel(l.Context())
@@ -252,7 +252,7 @@ func TestOverloadByResubscription(t *testing.T) {
 		waiters = 2_000
 	}
 	loaded(t, func(l *load) {
-		held := l.take(l.locker, "held", redlock.WithTTL(3*time.Second))
+		held := must(l.locker.Lock(l.Context(), "held", redlock.WithTTL(3*time.Second)))(l)
 		ctx, cancel := context.WithCancel(l.Context())
 		var wg sync.WaitGroup
 		for i := range waiters {
@@ -320,8 +320,8 @@ func TestManyReentriesLoseNoLock(t *testing.T) {
 		for i := range 5 {
 			l.masters.Master(i).ScriptTime(time.Millisecond)
 		}
-		outer := l.take(l.locker, "outer")
-		other := l.take(l.locker, "other", redlock.WithTTL(2*time.Second))
+		outer := must(l.locker.Lock(l.Context(), "outer"))(l)
+		other := must(l.locker.Lock(l.Context(), "other", redlock.WithTTL(2*time.Second)))(l)
 		own := outer.Context(l.Context())
 		var wg sync.WaitGroup
 		var failed atomic.Int64
@@ -347,6 +347,6 @@ func TestManyReentriesLoseNoLock(t *testing.T) {
 		wg.Wait()
 		again, cancel := context.WithTimeout(own, 5*time.Second)
 		defer cancel()
-		l.takeWith(l.locker, again, "outer", redlock.WithReentry())
+		must(l.locker.Lock(again, "outer", redlock.WithReentry()))(l)
 	})
 }

@@ -101,7 +101,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	if want := !guarded && !a.remembers(aof); two != want {
 		t.Errorf("two holders at the same time: %v, want %v", two, want)
 	}
-	got := x.take(other, "n")
+	got := must(other.Lock(x.Context(), "n"))(x)
 	x.wantLater(got, lock)
 	// A lock that was acquired after a data loss is on masters 0, 3 and 4. A client that detects the loss of master 0 only
 	// now has no quorum for its release.
@@ -119,7 +119,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
 	f.Helper()
 	for end := time.Now().Add(hang); ; {
-		lock := f.take(l, "n", redlock.WithExtension(false))
+		lock := must(l.Lock(f.Context(), "n", redlock.WithExtension(false)))(f)
 		for lock.Remaining() > guardTime/2 {
 			missing := slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return len(f.keys(i, "lock")) == 0 })
 			if !missing {

@@ -253,17 +253,6 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// must returns a function that returns the value of a call, and fails the test if the call has failed.
-func must[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // demote makes master i a replica of another, and waits until the data is copied.
 func (f *deployment) demote(i, of int) {
 	f.Helper()

@@ -16,7 +16,7 @@ import (
 
 func number(t testing.TB, text string) int64 {
 	t.Helper()
-	return must[int64](t)(strconv.ParseInt(text, 10, 64))
+	return must(strconv.ParseInt(text, 10, 64))(t)
 }
 
 // suspendedRole holds one lock and reports its end. After that it writes to the resource without checking its lock.
@@ -62,7 +62,7 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 		t.Fatal("the first write was refused")
 	}
 	w.Signal(stopSignal)
-	lock := f.take(l, "n")
+	lock := must(l.Lock(f.Context(), "n"))(f)
 	if lock.Token() <= token || !res.write(lock.Token()) {
 		t.Fatalf("the token of the next holder is %d, want more than %d", lock.Token(), token)
 	}

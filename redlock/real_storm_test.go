@@ -48,7 +48,7 @@ func TestManyLockersStart(t *testing.T) {
 			}
 			first := locker(t, f.dial(opts...))
 			f.admit(first)
-			f.take(first, "held") // the others wait for it, so each has a second connection to each master
+			must(first.Lock(f.Context(), "held"))(f) // the others wait for it, so each has a second connection to each master
 
 			var end atomic.Bool
 			var loops sync.WaitGroup

@@ -32,15 +32,15 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 5)
 	l := f.admitted()
-	lock := f.take(l, "orders:42")
+	lock := must(l.Lock(f.Context(), "orders:42"))(f)
 	f.isError(errOf(f.locker().TryLock(t.Context(), "orders:42")), redlock.ErrHeld)
-	inner := f.takeWith(l, lock.Context(t.Context()), "orders:42", redlock.WithReentry())
-	if h := f.inspect(l, "orders:42"); h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
+	inner := must(l.Lock(lock.Context(t.Context()), "orders:42", redlock.WithReentry()))(f)
+	if h := must(l.Inspect(f.Context(), "orders:42"))(f); h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
 		t.Errorf("Inspect of a lock that was re-entered returned %+v", h)
 	}
 	f.must(inner.Unlock(t.Context()), lock.Unlock(t.Context()))
 	f.isError(lock.Unlock(t.Context()), redlock.ErrReleased)
-	if h := f.inspect(l, "orders:42"); h.ID != "" {
+	if h := must(l.Inspect(f.Context(), "orders:42"))(f); h.ID != "" {
 		t.Errorf("Inspect of a free name returned %+v", h)
 	}
 }
@@ -82,7 +82,7 @@ func TestSemaphoreOnRealMasters(t *testing.T) {
 		f.says(errOf(l.Semaphore("s", 3).Acquire(t.Context())), redlock.ErrKind, "a semaphore of 2")
 	}
 	refused()
-	h := f.inspect(l, "s")
+	h := must(l.Inspect(f.Context(), "s"))(f)
 	for _, k := range []*redlock.Lock{first, second} {
 		if slot := h.Slots[k.Slot()-1]; slot.Token != k.Token() || slot.Free {
 			t.Errorf("Inspect shows slot %d as %+v", k.Slot(), slot)
@@ -90,7 +90,7 @@ func TestSemaphoreOnRealMasters(t *testing.T) {
 	}
 	f.must(first.Unlock(t.Context()), second.Unlock(t.Context()))
 	refused()
-	f.must(f.take(l, "plain").Unlock(t.Context()))
+	f.must(l.Do(t.Context(), "plain", nothing))
 	f.says(errOf(l.Semaphore("plain", 2).Acquire(t.Context())), redlock.ErrKind, "a plain lock")
 }
 
@@ -127,20 +127,21 @@ func TestManyLingeringLocksEnd(t *testing.T) {
 	c.must(err)
 	t.Cleanup(func() { _ = p.Close() })
 	l := locker(t, p)
-	c.take(l, "subscribes", redlock.WithLinger(time.Hour))
+	must(l.Lock(c.Context(), "subscribes", redlock.WithLinger(time.Hour)))(c)
 	locks := make([]*redlock.Lock, 20_000)
 	var all sync.WaitGroup
 	for part := range 100 {
 		all.Go(func() {
 			for i := part; i < len(locks); i += 100 {
-				locks[i] = c.take(l, strconv.Itoa(i), redlock.WithLinger(2*time.Second), redlock.WithTTL(30*time.Second))
+				locks[i] = must(l.Lock(c.Context(), strconv.Itoa(i), redlock.WithLinger(2*time.Second),
+					redlock.WithTTL(30*time.Second)))(c)
 			}
 		})
 	}
 	all.Wait()
-	k := c.take(l, "extended", redlock.WithTTL(time.Second))
+	k := must(l.Lock(c.Context(), "extended", redlock.WithTTL(time.Second)))(c)
 	for _, one := range locks {
-		c.unlock(one)
+		c.noError(one.Unlock(c.Context()))
 	}
 	least := time.Second
 	for range 800 {
@@ -174,7 +175,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 	for i := range f.servers {
 		stateOf(t, l, i, "voting")
 	}
-	kept := f.take(l, "kept")
+	kept := must(l.Lock(f.Context(), "kept"))(f)
 	ctx, stop := context.WithCancel(context.Background())
 	var load sync.WaitGroup
 	for g := range 4 {
@@ -213,7 +214,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 			stateOf(t, l, i, "voting")
 		}
 	}
-	f.unlock(kept)
+	f.noError(kept.Unlock(f.Context()))
 }
 
 // durableArgs are the settings of a master that never loses a write that it has acknowledged.
@@ -228,7 +229,7 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	guard := redlock.WithMaxTTL(10 * time.Minute)
 	holder := f.admitted(guard, redlock.WithAllMastersDurable())
 	other := f.locker(guard, redlock.WithAllMastersDurable())
-	lock := f.take(holder, "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute))
+	lock := must(holder.Lock(f.Context(), "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute)))(f)
 	f.kill(3, 4) // from now on the other three decide
 	f.restart(0, 1, 2)
 	for _, i := range []int{0, 1, 2} {
@@ -240,8 +241,8 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	}
 	f.isError(errOf(other.TryLock(bounded(t), "n")), redlock.ErrHeld)
 	f.noError(lock.Extend(bounded(t)))
-	f.unlock(lock)
-	got := f.take(other, "n", redlock.WithTries(1))
+	f.noError(lock.Unlock(f.Context()))
+	got := must(other.Lock(f.Context(), "n", redlock.WithTries(1)))(f)
 	f.wantLater(got, lock)
 	f.noError(got.Unlock(bounded(t)))
 }
@@ -257,7 +258,7 @@ func TestSnapshotsAreNotDurable(t *testing.T) {
 	for i := range 3 {
 		f.do(i, "SAVE")
 	}
-	f.take(l, "n", redlock.WithTTL(5*time.Minute))
+	must(l.Lock(f.Context(), "n", redlock.WithTTL(5*time.Minute)))(f)
 	f.kill(0, 1, 2)
 	f.restart(0, 1, 2)
 	other := f.locker(opts...)
@@ -338,7 +339,7 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithAllMastersDurable())
-	findings := must[redlockinfo.Verdict](t)(admin.Of(l).Check(bounded(t))).Findings
+	findings := must(admin.Of(l).Check(bounded(t)))(t).Findings
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != redlockinfo.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
 		t.Errorf("Check found %v", findings)

@@ -98,8 +98,8 @@ func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 			}
 			l := locker(t, f.dial(transport.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
 			for range 20 {
-				lock := f.take(l, "n")
-				inner := f.takeWith(l, lock.Context(bounded(t)), "n", redlock.WithReentry())
+				lock := must(l.Lock(f.Context(), "n"))(f)
+				inner := must(l.Lock(lock.Context(bounded(t)), "n", redlock.WithReentry()))(f)
 				f.must(lock.Extend(bounded(t)), inner.Unlock(bounded(t)), lock.Unlock(bounded(t)))
 			}
 			f.fallIll(ill[2], &a)
@@ -137,7 +137,7 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "same server") {
 		t.Errorf("Admit: %v, want the duplicate named", err)
 	}
-	lock := f.take(l, "n", redlock.WithTries(1)) // two different servers are a majority of three
+	lock := must(l.Lock(f.Context(), "n", redlock.WithTries(1)))(f) // two different servers are a majority of three
 	f.wantHeld(lock, 2)
 	f.noError(lock.Unlock(bounded(t)))
 	f.kill(1)

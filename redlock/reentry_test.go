@@ -51,8 +51,8 @@ func TestReentryIsRefusedByEachCall(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		s := l.RWLock("rw")
-		plain := w.take(l, "n").Context(w.Context())
-		reader := w.rlock(s)
+		plain := must(l.Lock(w.Context(), "n"))(w).Context(w.Context())
+		reader := must(s.RLock(w.Context()))(w)
 		all := []string{"m", "n", "z"}
 		after(time.Second)
 		sent, began := len(w.wire.sent()), time.Now()
@@ -72,8 +72,8 @@ func TestReentryIsRefusedByEachCall(t *testing.T) {
 		}
 		equal(w, len(w.wire.sent()), sent, "messages")
 		w.wantSince(began, 0)
-		w.unlock(reader)
-		writer := w.wlock(s).Context(w.Context())
+		w.noError(reader.Unlock(w.Context()))
+		writer := must(s.Lock(w.Context()))(w).Context(w.Context())
 		sentByWriter := len(w.wire.sent())
 		for how, err := range map[string]error{
 			"RLock of a writer":  errOf(s.RLock(writer)),
@@ -93,7 +93,7 @@ func TestReentryIsRefusedByEachCall(t *testing.T) {
 			w.says(err, redlock.ErrReentry, "WithReentry", "pass a context")
 			w.notError(err, redlock.ErrHeld, redlock.ErrInvalid)
 		}
-		w.must(errOf(l.TryLock(plain, "another")))
+		must(l.TryLock(plain, "another"))(w)
 	})
 }
 
@@ -117,11 +117,11 @@ func TestContextOfEndedLockSaysWhatToDo(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		for how, end := range map[string]func(k *redlock.Lock) error{
-			"released": func(k *redlock.Lock) error { w.unlock(k); return redlock.ErrReleased },
+			"released": func(k *redlock.Lock) error { w.noError(k.Unlock(w.Context())); return redlock.ErrReleased },
 			"lost":     func(k *redlock.Lock) error { w.masters.Lose("n"); <-k.Done(); return redlock.ErrLost },
-			"exported": func(k *redlock.Lock) error { w.export(k); return redlock.ErrExported },
+			"exported": func(k *redlock.Lock) error { must(k.Export())(w); return redlock.ErrExported },
 		} {
-			k := w.take(l, "n")
+			k := must(l.Lock(w.Context(), "n"))(w)
 			ctx := k.Context(w.Context())
 			reason := end(k)
 			for _, opts := range [][]redlock.LockOption{nil, {redlock.WithReentry()}} {
@@ -140,10 +140,10 @@ func TestContextOfEndedLockSaysWhatToDo(t *testing.T) {
 		}
 		// If the caller has cancelled the context, the error is only that of the context.
 		parent, cancel := context.WithCancel(w.Context())
-		k := w.take(l, "n")
+		k := must(l.Lock(w.Context(), "n"))(w)
 		ctx := k.Context(parent)
 		cancel()
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		err := errOf(l.Lock(ctx, "n"))
 		w.isError(err, context.Canceled)
 		w.notError(err, redlock.ErrReleased)

@@ -53,16 +53,16 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
-		first := w.call(w.Context(), p, "other") // this opens the inbox, so the acquire of n has a ticket
+		first := w.goLock(w.Context(), p, "other") // this opens the inbox, so the acquire of n has a ticket
 		k := first.gets(time.Second)
 		w.masters.Take("queued", time.Hour)
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		waiting := w.call(ctx, p, "queued")
+		waiting := w.goLock(ctx, p, "queued")
 		after(time.Second)
 		p.cluster.wire.clear()
 		w.masters.Master(3).DropReplies(1) // the master grants, its reply is lost, and the connection ends
-		c := w.call(w.Context(), p, "n")
+		c := w.goLock(w.Context(), p, "n")
 		after(3 * time.Second)
 		pending := 0
 		for _, s := range p.cluster.wire.sent("release") {
@@ -89,8 +89,8 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		_ = waiting.fails(time.Second)
 		w.masters.Lose("queued")
 		w.delay(0)
-		w.unlock(next)
-		w.unlock(k)
+		w.noError(next.Unlock(w.Context()))
+		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n", "other", "queued")
 	})
 }
@@ -100,7 +100,7 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 // of all five durable masters at the same time.
 func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	bubble(t, 5, func(w *cluster) {
-		k := w.take(w.locker(), "a")
+		k := must(w.locker().Lock(w.Context(), "a"))(w)
 		for n := range 15 {
 			w.masters.Master(n % 5).Restart(true)
 			after(6 * time.Second) // an extension; the quarantine continues
@@ -110,7 +110,7 @@ func TestRestartsCountSinceLastConfirmation(t *testing.T) {
 	bubble(t, 5, func(w *cluster) {
 		l := w.locker(redlock.WithAllMastersDurable())
 		after(5 * time.Second) // until the records say that the masters are durable
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		w.restart(true)
 		after(6 * time.Second)
 		w.wantHeld(k, 5)
@@ -124,9 +124,9 @@ func TestAsyncUnlock(t *testing.T) {
 		run  func(w *cluster, p *peer)
 	}{
 		{"returns before the masters have answered", func(w *cluster, p *peer) {
-			k := w.take(p, "n")
+			k := must(p.Lock(w.Context(), "n"))(w)
 			began := time.Now()
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			equal(w, time.Since(began), 0, "elapsed time")
 			w.isError(k.Err(), redlock.ErrReleased)
 			if w.on("n") != 5 {
@@ -138,35 +138,35 @@ func TestAsyncUnlock(t *testing.T) {
 		}},
 		{"the next lock is granted behind the release", func(w *cluster, p *peer) {
 			for range 3 {
-				w.unlock(w.take(p, "n"))
+				w.noError(must(p.Lock(w.Context(), "n"))(w).Unlock(w.Context()))
 			}
 			after(trip)
 			w.nothingLeft("n")
 		}},
 		{"the inner lock of two", func(w *cluster, p *peer) {
-			k := w.take(p, "n")
-			inner := w.takeWith(p, k.Context(w.Context()), "n", redlock.WithReentry())
+			k := must(p.Lock(w.Context(), "n"))(w)
+			inner := must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
 			began := time.Now()
-			w.unlock(inner)
+			w.noError(inner.Unlock(w.Context()))
 			equal(w, time.Since(began), 0, "elapsed time")
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			after(trip)
 			w.nothingLeft("n")
 		}},
 		{"Close waits for the release", func(w *cluster, p *peer) {
-			w.unlock(w.take(p, "n"))
+			w.noError(must(p.Lock(w.Context(), "n"))(w).Unlock(w.Context()))
 			w.must(p.Close())
 			w.nothingLeft("n")
 		}},
 		{"a lock that was lost", func(w *cluster, p *peer) {
-			k := w.take(p, "n", redlock.WithExtension(false))
+			k := must(p.Lock(w.Context(), "n", redlock.WithExtension(false)))(w)
 			after(redlock.DefaultTTL)
 			w.isError(k.Unlock(w.Context()), redlock.ErrLost)
 		}},
 		{"masters that are down are sent the release later", func(w *cluster, p *peer) {
-			k := w.take(p, "n", redlock.WithTTL(20*time.Second))
+			k := must(p.Lock(w.Context(), "n", redlock.WithTTL(20*time.Second)))(w)
 			w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 0, 1, 2)
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			after(2 * time.Second)
 			w.nothingLeft("n")
 		}},
@@ -217,16 +217,16 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 				}
 			}
 		}
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		repeat("acquire", "1")
 		after(3 * time.Second)
 		repeat("extend", "1")
-		inner := w.takeWith(l, k.Context(w.Context()), "a", redlock.WithReentry())
+		inner := must(l.Lock(k.Context(w.Context()), "a", redlock.WithReentry()))(w)
 		repeat("extend", "1") // depth 2
 		repeat("acquire", "1")
-		w.unlock(inner)
+		w.noError(inner.Unlock(w.Context()))
 		repeat("extend", "1") // depth 1
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		repeat("release", "0")
 		w.wantOn("a", 0)
 	})
@@ -250,7 +250,7 @@ func TestTooLittleValidityIsRolledBack(t *testing.T) {
 		timer := time.AfterFunc(5*time.Second, func() { w.delay(0) }) // during the first attempt: its replies are late
 		defer timer.Stop()
 		w.wire.clear()
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		first := w.wire.sent("acquire")[0].at
 		if age := time.Since(first); age < 5*time.Second {
 			w.Errorf("the first attempt began only %v ago", age)
@@ -259,7 +259,7 @@ func TestTooLittleValidityIsRolledBack(t *testing.T) {
 			w.Errorf("only %v of validity: the start is that of an earlier attempt", left)
 		}
 		w.delay(100 * time.Millisecond)
-		k = w.take(l, "b")
+		k = must(l.Lock(w.Context(), "b"))(w)
 		equal(w, k.Remaining(), (10000-200-102)*time.Millisecond, "validity after a round trip of 200 ms")
 		w.delay(0)
 	})
@@ -270,7 +270,7 @@ func TestTooLittleValidityIsRolledBack(t *testing.T) {
 func TestLateExtensionReplyCountsFromStart(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
-		k := w.take(l, "a")
+		k := must(l.Lock(w.Context(), "a"))(w)
 		ctx := k.Context(w.Context())
 		start := time.Now()
 		w.delay(500 * time.Millisecond)
@@ -295,7 +295,9 @@ func TestLateExtensionReplyCountsFromStart(t *testing.T) {
 func TestRollbackOnlyWhereGranted(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		k := w.taken(a, redlock.WithTTL(30*time.Second))
+		w.delay(10 * time.Microsecond) // attempts at one instant have the same ballot
+		k := must(a.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
+		after(time.Millisecond) // all masters have the lock
 		w.delay(20*time.Millisecond, 3, 4)
 		refused := func(releases, on int) {
 			w.Helper()
@@ -312,7 +314,7 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 		refused(0, 5)
 		w.replay(sent{master: 4, args: []string{"DEL", defaultPrefix.Lock("n")}})
 		refused(1, 4)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.delay(0)
 		w.nothingLeft("n")
 	})
@@ -406,7 +408,7 @@ func TestCloseSendsReleasesAtOnce(t *testing.T) {
 		l := w.locker()
 		const n = 3000
 		for i := range n {
-			w.take(l, fmt.Sprint("n", i))
+			must(l.Lock(w.Context(), fmt.Sprint("n", i)))(w)
 		}
 		w.delay(trip / 2)
 		closed := make(chan error)

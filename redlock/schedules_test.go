@@ -31,12 +31,12 @@ var forAMinute = []redlock.Option{
 func TestUnlockDuringReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
-		lock := w.take(c, "x")
+		lock := must(c.Lock(w.Context(), "x"))(w)
 		w.delay(5 * time.Millisecond)
 		ctx := lock.Context(w.Context())
-		inner := w.call(ctx, c, "x", redlock.WithReentry())
+		inner := w.goLock(ctx, c, "x", redlock.WithReentry())
 		after(2 * time.Millisecond)
-		w.unlock(lock)
+		w.noError(lock.Unlock(w.Context()))
 		if err := inner.fails(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
 			w.Errorf("the re-entry returned %v", err)
 		}
@@ -50,10 +50,10 @@ func TestUnlockDuringReentry(t *testing.T) {
 func TestMaxHoldDuringReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client")
-		lock := w.take(c, "x", redlock.WithTTL(20*time.Second), redlock.WithMaxHold(time.Second))
+		lock := must(c.Lock(w.Context(), "x", redlock.WithTTL(20*time.Second), redlock.WithMaxHold(time.Second)))(w)
 		after(990 * time.Millisecond)
 		w.delay(20 * time.Millisecond)
-		inner := w.call(lock.Context(context.Background()), c, "x", redlock.WithReentry())
+		inner := w.goLock(lock.Context(context.Background()), c, "x", redlock.WithReentry())
 		after(10100 * time.Microsecond)
 		w.isError(lock.Unlock(w.Context()), redlock.ErrMaxHold)
 		_ = inner.fails(time.Second)
@@ -66,7 +66,7 @@ func TestMaxHoldDuringReentry(t *testing.T) {
 func TestLateRepairDoesNotShortenKey(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c, d := w.peer("client"), w.peer("client")
-		lock := w.take(c, "x")
+		lock := must(c.Lock(w.Context(), "x"))(w)
 		synctest.Wait()
 		w.masters.Master(2).Evict("x")
 		w.delay(5 * time.Millisecond)
@@ -74,7 +74,7 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 		after(4 * time.Millisecond)
 		go func() { _ = lock.Extend(w.Context()) }()
 		after(8 * time.Millisecond)
-		reentry := w.call(lock.Context(w.Context()), c, "x", redlock.WithReentry(), redlock.WithTTL(30*time.Second),
+		reentry := w.goLock(lock.Context(w.Context()), c, "x", redlock.WithReentry(), redlock.WithTTL(30*time.Second),
 			redlock.WithMinValidity(time.Second))
 		after(3 * time.Millisecond)
 		c.cut(1) // the messages of the re-entry to this master are lost with the connection
@@ -90,7 +90,7 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 func TestExtensionsDoNotSpinAfterFailedReentry(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		c := w.peer("client", redlock.WithTTL(time.Second))
-		lock := w.take(c, "x")
+		lock := must(c.Lock(w.Context(), "x"))(w)
 		w.delay(time.Millisecond)
 		ctx, cancel := context.WithTimeout(lock.Context(w.Context()), time.Millisecond)
 		defer cancel()
@@ -106,7 +106,7 @@ func TestExportDuringUnlock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		for range 500 {
-			k := w.take(l, "x")
+			k := must(l.Lock(w.Context(), "x"))(w)
 			var text string
 			var exported error
 			var wg sync.WaitGroup
@@ -116,7 +116,7 @@ func TestExportDuringUnlock(t *testing.T) {
 			close(start)
 			wg.Wait()
 			if exported == nil {
-				w.unlock(w.imported(l, text))
+				w.noError(must(l.Import(w.Context(), text))(w).Unlock(w.Context()))
 			}
 		}
 	})
@@ -128,7 +128,7 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 		for range rounds(200, 40) {
 			p := w.pool()
 			l := w.start(p)
-			k := w.take(l, "x")
+			k := must(l.Lock(w.Context(), "x"))(w)
 			ctx := k.Context(w.Context())
 			var cancels []context.CancelFunc
 			for range 200 { // so many that ending them takes a moment
@@ -161,15 +161,15 @@ func TestFreeNameAfterFreeze(t *testing.T) {
 			w.delay(200 * time.Microsecond)
 			ca, cb := newShiftClock(1), newShiftClock(1)
 			a, b := w.locker(redlock.WithClock(ca.clock())), w.locker(redlock.WithClock(cb.clock()))
-			w.take(a, "n")
+			must(a.Lock(w.Context(), "n"))(w)
 			if refused {
 				w.isError(errOf(b.TryLock(w.Context(), "n")), redlock.ErrHeld)
 			}
 			w.each(func(_ int, m *memory.Master) { m.SetClock(time.Minute, 1) })
 			ca.jump(time.Minute, time.Minute)
 			cb.jump(0, time.Minute)
-			k := w.tryTake(b, "free")
-			w.unlock(k)
+			k := must(b.TryLock(w.Context(), "free"))(w)
+			w.noError(k.Unlock(w.Context()))
 		})
 	}
 }
@@ -211,8 +211,9 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 func TestWaitLimitOfCallsWithoutQueue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k, own := w.take(w.locker(), "x"), w.take(l, "own")
-		handle := w.export(w.take(l, "exported"))
+		k, own := must(w.locker().Lock(w.Context(), "x"))(w), must(l.Lock(w.Context(), "own"))(w)
+		exported := must(l.Lock(w.Context(), "exported"))(w)
+		handle := must(exported.Export())(w)
 		limit := redlock.WithWaitLimit(300 * time.Millisecond)
 		limited := func(err, want error) {
 			w.Helper()
@@ -251,12 +252,12 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 				after(0) // the parked call notices the end of its context first
 			}
 		})
-		first := w.take(l, "x")
-		cancelled := w.call(ctx, l, "x")
+		first := must(l.Lock(w.Context(), "x"))(w)
+		cancelled := w.goLock(ctx, l, "x")
 		after(time.Millisecond)
 		release.Store(true)
 		began := time.Now()
-		w.unlock(first)
+		w.noError(first.Unlock(w.Context()))
 		w.isError(cancelled.fails(time.Second), context.Canceled)
 		w.wantSince(began, 20*time.Millisecond)
 		w.resume()
@@ -310,7 +311,7 @@ func TestWallClockDoesNotAffectTTL(t *testing.T) {
 				return clock.At(int64(now.Sub(origin))+1, now.Add(off).UnixNano())
 			})
 			c := w.peer("client", redlock.WithClock(skewed))
-			lock := w.take(c, "x")
+			lock := must(c.Lock(w.Context(), "x"))(w)
 			synctest.Wait() // the slowest master has the lock, too
 			for i := range w.masters.N() {
 				if _, _, left := w.masters.Master(i).Holds("x"); left <= 0 || left > redlock.DefaultTTL {
@@ -320,7 +321,7 @@ func TestWallClockDoesNotAffectTTL(t *testing.T) {
 			if left := lock.Remaining(); left <= 9*time.Second || left > redlock.DefaultTTL {
 				w.Errorf("clock off by %v: %v of validity are left", off, left)
 			}
-			w.unlock(lock)
+			w.noError(lock.Unlock(w.Context()))
 			synctest.Wait() // until the slowest master has released the lock
 		}
 	})
@@ -333,10 +334,10 @@ func TestOneNameThatFailsDelaysNoOther(t *testing.T) {
 		c := w.peer("client")
 		var locks []*redlock.Lock
 		for i := range 100 {
-			k := w.take(c, fmt.Sprint("name", i))
+			k := must(c.Lock(w.Context(), fmt.Sprint("name", i)))(w)
 			locks = append(locks, k)
 		}
-		bad := w.take(c, "x")
+		bad := must(c.Lock(w.Context(), "x"))(w)
 		synctest.Wait()
 		for i := range w.masters.N() {
 			w.masters.Master(i).Evict("x")
@@ -364,9 +365,9 @@ func TestHopelessCallBlocksNoOther(t *testing.T) {
 		}
 		l := w.locker()
 		ctx, cancel := context.WithCancel(w.Context())
-		hopeless := w.call(ctx, l, "x", redlock.WithTTL(20*time.Second))
+		hopeless := w.goLock(ctx, l, "x", redlock.WithTTL(20*time.Second))
 		after(time.Second)
-		w.unlock(w.takeWith(l, w.within(30*time.Second), "x", redlock.WithTTL(5*time.Second)))
+		w.noError(l.Do(w.within(30*time.Second), "x", nothing, redlock.WithTTL(5*time.Second)))
 		cancel()
 		_ = hopeless.fails(time.Second)
 	})

@@ -26,26 +26,12 @@ func slotsOf(k int) (names []string) {
 	return append(names, "n")
 }
 
-// A semaphores is a client whose locks are slots of semaphores of a size.
-type semaphores struct {
-	*redlock.Locker
-	size int
-}
-
-func (s semaphores) Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error) {
-	return s.Semaphore(name, s.size).Acquire(ctx, opts...)
-}
-
-func (s semaphores) TryLock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error) {
-	return s.Semaphore(name, s.size).TryAcquire(ctx, opts...)
-}
-
 // holdSlots makes a separate client hold each of k slots of "n", in their order.
 func (w *cluster) holdSlots(k int) []*redlock.Lock {
 	w.Helper()
 	held := make([]*redlock.Lock, k)
 	for i := range k {
-		k := w.take(semaphores{w.peer(fmt.Sprint("holder ", i)).Locker, k}, "n", redlock.WithTTL(30*time.Second))
+		k := must(w.peer(fmt.Sprint("holder ", i)).Semaphore("n", k).Acquire(w.Context(), redlock.WithTTL(30*time.Second)))(w)
 		held[k.Slot()-1] = k
 	}
 	return held
@@ -54,9 +40,11 @@ func (w *cluster) holdSlots(k int) []*redlock.Lock {
 // waitsForSlot is waits for one of k slots of "n".
 func (p *peer) waitsForSlot(k int, opts ...redlock.LockOption) *call {
 	p.cluster.Helper()
-	c := p.cluster.call(p.cluster.Context(), semaphores{p.Locker, k}, "n", opts...)
+	c := p.cluster.background(func() (*redlock.Lock, error) {
+		return p.Semaphore("n", k).Acquire(p.cluster.Context(), opts...)
+	})
 	after(time.Second)
-	if c.over() {
+	if c.returned() {
 		p.cluster.Fatalf("the call for a slot does not wait: %v", c.err)
 	}
 	return c
@@ -88,7 +76,9 @@ func TestEachSlotHasOneHolder(t *testing.T) {
 			if len(slices.Compact(slots)) != min(clients, 3) || len(held) != min(clients, 3) {
 				w.Errorf("%d clients have the slots %v", clients, slots)
 			}
-			w.unlockAll(held...)
+			for _, k := range held {
+				w.noError(k.Unlock(w.Context()))
+			}
 			w.delay(0)
 			w.nothingLeft(slotsOf(3)...)
 		})
@@ -108,7 +98,7 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 				}
 			}
 			w.delay(time.Millisecond)
-			go w.unlock(held[freed])
+			w.goUnlock(held[freed])
 			k, took := c.timed(time.Second)
 			if took > 4*time.Millisecond || k.Slot() != freed+1 {
 				w.Errorf("the waiter got slot %d after %v, want the slot that was released", k.Slot(), took)
@@ -121,7 +111,9 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 			}
 			held[freed] = k
 			w.delay(0)
-			w.unlockAll(held...)
+			for _, k := range held {
+				w.noError(k.Unlock(w.Context()))
+			}
 			w.nothingLeft(slotsOf(3)...)
 		})
 	}
@@ -140,13 +132,13 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 			}
 			w.delay(time.Millisecond)
 			for _, k := range held {
-				go w.unlock(k)
+				w.goUnlock(k)
 			}
 			var slots []int
 			for _, c := range calls {
 				k := c.gets(15 * time.Millisecond)
 				slots = append(slots, k.Slot())
-				defer w.unlock(k)
+				defer func() { w.noError(k.Unlock(w.Context())) }()
 			}
 			slices.Sort(slots)
 			if !slices.Equal(slots, []int{1, 2, 3}) {
@@ -165,23 +157,27 @@ func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 		var calls []*call
 		for i := range 8 {
 			p := w.peer(fmt.Sprintf("p%02d", 99-i))
-			calls = append(calls, w.call(w.Context(), semaphores{p.Locker, 2}, "n", redlock.WithFair(), unpolled))
+			calls = append(calls, w.background(func() (*redlock.Lock, error) {
+				return p.Semaphore("n", 2).Acquire(w.Context(), redlock.WithFair(), unpolled)
+			}))
 			after(20 * time.Millisecond)
 		}
 		random := seeded(1)
 		for i, c := range calls {
 			n := random.IntN(2)
-			go w.unlock(held[n])
+			w.goUnlock(held[n])
 			held[n] = c.gets(time.Second)
 			after(20 * time.Millisecond)
 			for j, later := range calls[i+1:] {
-				if later.over() {
+				if later.returned() {
 					w.Fatalf("waiter %d was served before waiter %d", i+1+j, i)
 				}
 			}
 		}
 		w.delay(0)
-		w.unlockAll(held...)
+		for _, k := range held {
+			w.noError(k.Unlock(w.Context()))
+		}
 		w.nothingLeft(slotsOf(2)...)
 	})
 }
@@ -190,22 +186,22 @@ func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
 	for at := time.Duration(0); at < 16*time.Millisecond; at += 250 * time.Microsecond {
 		bubble(t, 3, func(w *cluster) {
-			waiter := semaphores{w.peer("waiter").Locker, 2}
+			waiter := w.peer("waiter").Semaphore("n", 2)
 			held := w.holdSlots(2)
 			w.delay(time.Millisecond)
 			ctx, cancel := context.WithCancel(w.Context())
-			c := w.call(ctx, waiter, "n")
+			c := w.background(func() (*redlock.Lock, error) { return waiter.Acquire(ctx) })
 			after(10 * time.Millisecond)
 			time.AfterFunc(at, cancel)
-			go w.unlock(held[0])
+			w.goUnlock(held[0])
 			after(time.Millisecond)
-			go w.unlock(held[1])
+			w.goUnlock(held[1])
 			after(time.Second)
-			if !c.over() {
+			if !c.returned() {
 				w.Fatal("the call has not ended")
 			}
 			if c.lock != nil {
-				w.unlock(c.lock)
+				w.noError(c.lock.Unlock(w.Context()))
 			} else {
 				w.isError(c.err, context.Canceled)
 			}
@@ -263,9 +259,9 @@ func TestSlotIsReentered(t *testing.T) {
 			if err != nil || again.Slot() != k.Slot() || again.Token() != k.Token() {
 				w.Fatalf("the re-entry returned %v, %v", again, err)
 			}
-			w.unlock(again)
+			w.noError(again.Unlock(w.Context()))
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.isError(errOf(s.Acquire(k.Context(context.WithoutCancel(w.Context())))), redlock.ErrReleased)
 		w.nothingLeft(slotsOf(3)...)
 	})
@@ -275,24 +271,24 @@ func TestSlotIsReentered(t *testing.T) {
 // lingers can acquire that slot again without sending a message.
 func TestSlotLingers(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		a, b := semaphores{w.peer("a").Locker, 2}, semaphores{w.peer("b").Locker, 2}
+		a, b := w.peer("a").Semaphore("n", 2), w.peer("b").Semaphore("n", 2)
 		opts := []redlock.LockOption{redlock.WithLinger(time.Minute), redlock.WithTTL(20 * time.Second)}
-		w.unlock(w.take(a, "n", opts...)) // this subscribes a
+		w.noError(a.Do(w.Context(), nothing, opts...)) // this subscribes a
 		after(time.Second)
-		first := w.take(a, "n", opts...)
-		w.unlock(first)
+		first := must(a.Acquire(w.Context(), opts...))(w)
+		w.noError(first.Unlock(w.Context()))
 		after(time.Millisecond) // until the last master has executed its acquire
 		before := w.count("slot acquire")
-		again := w.take(a, "n", opts...)
+		again := must(a.Acquire(w.Context(), opts...))(w)
 		if n := w.count("slot acquire"); n != before || again.Slot() != first.Slot() {
 			w.Errorf("slot %d lingered, but the client got %d with %d acquires", first.Slot(), again.Slot(), n-before)
 		}
-		w.unlock(again)
-		other, both := w.take(b, "n"), w.take(b, "n")
+		w.noError(again.Unlock(w.Context()))
+		other, both := must(b.Acquire(w.Context()))(w), must(b.Acquire(w.Context()))(w)
 		if other.Slot() == both.Slot() {
 			w.Errorf("two locks have the slot %d", both.Slot())
 		}
-		w.unlockAll(other, both)
+		w.noError(other.Unlock(w.Context()), both.Unlock(w.Context()))
 		w.nothingLeft(slotsOf(2)...)
 	})
 }
@@ -302,23 +298,23 @@ func TestSlotLingers(t *testing.T) {
 func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		const k = 10
-		p, other := w.peer("p"), semaphores{w.peer("other").Locker, k}
+		p, other := w.peer("p"), w.peer("other").Semaphore("n", k)
 		for range k - 1 {
-			w.take(semaphores{p.Locker, k}, "n", redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second))
+			must(p.Semaphore("n", k).Acquire(w.Context(), redlock.WithTTL(30*time.Second), redlock.WithLinger(time.Second)))(w)
 		}
 		p.tampering(lost)
 		after(time.Second)
 		w.delay(time.Millisecond)
 		try := func(opts ...redlock.LockOption) (*redlock.Lock, time.Duration, error) {
 			began := time.Now()
-			l, err := other.TryLock(w.Context(), "n", opts...)
+			l, err := other.TryAcquire(w.Context(), opts...)
 			return l, time.Since(began), err
 		}
 		for range 10 {
 			l, took, err := try()
 			w.must(err)
 			atMost(w, took, 2*k*time.Millisecond, "time for a free slot")
-			w.unlock(l)
+			w.noError(l.Unlock(w.Context()))
 		}
 		last, _, err := try()
 		w.must(err)
@@ -331,10 +327,12 @@ func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
 				w.Errorf("a call without a free slot took %v, want %v", took, limit)
 			}
 		}
-		c := w.call(w.Context(), other, "n", unpolled) // waits in the queues after one pass
+		c := w.background(func() (*redlock.Lock, error) { // it waits in the queues after one pass
+			return other.Acquire(w.Context(), unpolled)
+		})
 		after(2 * (k + 1) * time.Millisecond)
-		w.unlock(last)
-		w.unlock(c.gets(10 * time.Millisecond))
+		w.noError(last.Unlock(w.Context()))
+		w.noError(c.gets(10 * time.Millisecond).Unlock(w.Context()))
 	})
 }
 
@@ -357,7 +355,7 @@ func TestSimultaneousTryLocksOfSlots(t *testing.T) {
 					atMost(w, s.took, 500*time.Millisecond, "time of a call")
 					if s.err == nil {
 						won++
-						w.unlock(s.lock)
+						w.noError(s.lock.Unlock(w.Context()))
 					} else {
 						w.isError(s.err, redlock.ErrHeld)
 					}
@@ -398,10 +396,10 @@ func TestInvalidUsesOfSemaphoreAreRefused(t *testing.T) {
 // error is not ErrHeld.
 func TestErrorOfWaitForSlots(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		holder, l := semaphores{w.peer("holder").Locker, 2}, semaphores{w.peer("waiter").Locker, 2}
-		w.take(holder, "n", redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
-		w.take(holder, "n", redlock.WithTTL(10*time.Second), redlock.WithExtension(false))
-		_, err := l.Lock(w.Context(), "n", redlock.WithWaitLimit(time.Second))
+		holder, waiter := w.peer("holder").Semaphore("n", 2), w.peer("waiter").Semaphore("n", 2)
+		must(holder.Acquire(w.Context(), redlock.WithTTL(20*time.Second), redlock.WithExtension(false)))(w)
+		must(holder.Acquire(w.Context(), redlock.WithTTL(10*time.Second), redlock.WithExtension(false)))(w)
+		_, err := waiter.Acquire(w.Context(), redlock.WithWaitLimit(time.Second))
 		w.isError(err, redlock.ErrHeld)
 		w.notError(err, context.DeadlineExceeded)
 		var e *redlock.LockError
@@ -409,7 +407,7 @@ func TestErrorOfWaitForSlots(t *testing.T) {
 			w.Errorf("the error is %v", err)
 		}
 		w.stop(0, 1)
-		_, err = l.TryLock(w.Context(), "n")
+		_, err = waiter.TryAcquire(w.Context())
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
 	})
@@ -462,7 +460,7 @@ func TestSemaphoreHasOneSize(t *testing.T) {
 			after(3 * time.Minute) // the extensions keep the kind
 			refused("after extensions")
 			w.must(k.Extend(w.Context()))
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
 			refused("before the hash has expired")
 			after(2 * time.Second)
@@ -470,7 +468,7 @@ func TestSemaphoreHasOneSize(t *testing.T) {
 				if o != kind {
 					k, err := otherUse(other, w.Context())
 					w.must(err)
-					w.unlock(k)
+					w.noError(k.Unlock(w.Context()))
 					break
 				}
 			}
@@ -482,7 +480,7 @@ func TestSemaphoreHasOneSize(t *testing.T) {
 func TestMarkFollowsSlot(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		k := w.take(semaphores{l, 2}, "n")
+		k := must(l.Semaphore("n", 2).Acquire(w.Context()))(w)
 		marked := func(what string) {
 			w.Helper()
 			after(time.Millisecond)
@@ -498,7 +496,7 @@ func TestMarkFollowsSlot(t *testing.T) {
 		marked("after a repair")
 		w.isError(errOf(other.Lock(w.Context(), "n")), redlock.ErrKind)
 		after(time.Millisecond)
-		handle := w.export(k)
+		handle := must(k.Export())(w)
 		w.each(func(_ int, m *memory.Master) { m.EvictKey(defaultPrefix.Lock("n")) })
 		imported, err := other.Import(w.Context(), handle)
 		w.must(err)
@@ -510,7 +508,7 @@ func TestMarkFollowsSlot(t *testing.T) {
 		w.must(imported.Extend(w.Context()))
 		synctest.Wait()
 		marked("after an extension")
-		w.unlock(imported)
+		w.noError(imported.Unlock(w.Context()))
 	})
 }
 
@@ -519,7 +517,7 @@ func TestMarkFollowsSlot(t *testing.T) {
 func TestInspectSemaphore(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		first, second := w.take(semaphores{a.Locker, 3}, "n"), w.take(semaphores{b.Locker, 3}, "n")
+		first, second := must(a.Semaphore("n", 3).Acquire(w.Context()))(w), must(b.Semaphore("n", 3).Acquire(w.Context()))(w)
 		w.must(first.SetValue(w.Context(), "value"))
 		after(10 * time.Millisecond)
 		look := func() redlockinfo.Inspection {
@@ -540,7 +538,7 @@ func TestInspectSemaphore(t *testing.T) {
 		}
 		equal(w, i.Slots[first.Slot()-1].Value, "value", "value")
 		equal(w, i.Free, false, "free")
-		third := w.take(semaphores{b.Locker, 3}, "n")
+		third := must(b.Semaphore("n", 3).Acquire(w.Context()))(w)
 		c := w.peer("waiter").waitsForSlot(3)
 		i = look()
 		if i.WaiterCount != 1 || i.Waiters[0].Label != "waiter" {
@@ -553,9 +551,9 @@ func TestInspectSemaphore(t *testing.T) {
 		n, err := admin.Of(a.Locker).ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID)
 		w.must(err)
 		equal(w, n, 5, "masters that have released")
-		w.unlock(c.gets(time.Second))
+		w.noError(c.gets(time.Second).Unlock(w.Context()))
 		w.isError(second.Unlock(w.Context()), redlock.ErrLost)
-		w.unlockAll(first, third)
+		w.noError(first.Unlock(w.Context()), third.Unlock(w.Context()))
 		i = look()
 		equal(w, i.Free, true, "free")
 		equal(w, len(a.Stats().Held), 0, "held locks")
@@ -611,7 +609,7 @@ func TestNoWaiterForSlotStarves(t *testing.T) {
 				}
 				mu.Unlock()
 				overtaken = max(overtaken, later)
-				w.unlock(lock)
+				w.noError(lock.Unlock(w.Context()))
 			}
 			stop()
 			wg.Wait()
@@ -632,9 +630,11 @@ func TestWaiterNoticesSlotsAlreadyTried(t *testing.T) {
 		const k = 100
 		held := w.holdSlots(k)
 		p := w.peer("waiter")
-		w.unlock(w.take(p, "warm"))
+		w.noError(p.Do(w.Context(), "warm", nothing))
 		w.delay(30 * time.Millisecond)
-		call := w.call(w.Context(), semaphores{p.Locker, k}, "n", redlock.WithWaitLimit(5*time.Second))
+		call := w.background(func() (*redlock.Lock, error) {
+			return p.Semaphore("n", k).Acquire(w.Context(), redlock.WithWaitLimit(5*time.Second))
+		})
 		after(time.Second)
 		for _, h := range held[:50] {
 			go func() { _ = h.Unlock(w.Context()) }()

@@ -103,14 +103,14 @@ func TestShardDownAffectsOnlyItsNames(t *testing.T) {
 		w.must(g.WaitReady(w.Context()))
 		names := in(3, 2)
 		for i, of := range names {
-			lock := w.take(g, of[0])
+			lock := must(g.Lock(w.Context(), of[0]))(w)
 			after(time.Millisecond)
 			for k, set := range w.sets {
 				if _, on := set.Holder(of[0]); (on == 3) != (k == i) {
 					w.Errorf("%q of shard %d is on %d masters of shard %d", of[0], i+1, on, k+1)
 				}
 			}
-			w.unlock(lock)
+			w.noError(lock.Unlock(w.Context()))
 		}
 		for i := range 2 {
 			w.sets[1].Master(i).Stop()
@@ -237,14 +237,14 @@ func TestOrderAcrossShards(t *testing.T) {
 		g := w.admitted(0, 1)
 		of := in(2, 3)
 		names := slices.Sorted(slices.Values([]string{of[0][0], of[0][1], of[1][0], of[1][1]}))
-		held := w.all(g, names[1:])
+		held := must(g.LockAll(w.Context(), names[1:]))(w)
 		ctx := held.Context(w.Context())
 		w.isError(errOf(g.Lock(ctx, names[0])), redlock.ErrOrder)
 		w.isError(errOf(g.LockAll(ctx, []string{names[3], names[0]})), redlock.ErrOrder)
 		for _, name := range names[2:] { // H165: of each shard, the names that a Lock owns count
-			k := w.takeWith(g, ctx, name, redlock.WithReentry())
+			k := must(g.Lock(ctx, name, redlock.WithReentry()))(w)
 			w.isError(errOf(g.LockAll(k.Context(w.Context()), names[:1])), redlock.ErrOrder)
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 		}
 		again, err := g.LockAll(ctx, names[1:3], redlock.WithReentry()) // ctx belongs to the locks of these names
 		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
@@ -270,7 +270,7 @@ func TestShutdownAcrossShards(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		g, other, of := w.admitted(0, 1), w.shards(0, 1), in(2, 3)
 		all := slices.Sorted(slices.Values(append(of[0][:2:2], of[1][:2]...)))
-		held := w.take(other, all[1])
+		held := must(other.Lock(w.Context(), all[1]))(w)
 		both, nested, drained := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		go func() {
 			both <- g.DoAll(w.Context(), all, nothing)
@@ -289,7 +289,7 @@ func TestShutdownAcrossShards(t *testing.T) {
 		w.noError(<-nested)
 		w.isError(errOf(g.TryLock(w.Context(), of[1][2])), redlock.ErrClosed)
 		after(5 * time.Second)
-		w.unlock(held)
+		w.noError(held.Unlock(w.Context()))
 		w.noError(<-both, <-drained)
 	})
 }
@@ -301,7 +301,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 		ctx, names := w.Context(), in(2, 1)
 		for i, of := range names {
 			name := of[0]
-			lock := w.takeWith(g, ctx, name)
+			lock := must(g.Lock(ctx, name))(w)
 			who, err := other.Inspect(ctx, name)
 			if err != nil || who.Token != lock.Token() || who.N != 3 {
 				w.Errorf("Inspect by another client returned %+v, %v", who, err)
@@ -312,7 +312,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 				}
 				break
 			}
-			handle := w.export(lock)
+			handle := must(lock.Export())(w)
 			if lock, err = other.Import(ctx, handle); err != nil {
 				w.Fatal(err)
 			}
@@ -391,7 +391,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		if len(g.Warnings()) != 0 {
 			w.Errorf("the warnings are %q, want none", g.Warnings())
 		}
-		lock := w.takeWith(g, ctx, in(2, 1)[0][0])
+		lock := must(g.Lock(ctx, in(2, 1)[0][0]))(w)
 		w.noError(g.Close())
 		w.isError(lock.Err(), redlock.ErrClosed)
 		w.isError(errOf(g.Lock(ctx, in(2, 1)[1][0])), redlock.ErrClosed)
@@ -447,7 +447,7 @@ func TestReconfigureShard(t *testing.T) {
 		w.must(err)
 		w.Cleanup(func() { _ = g.Close() })
 		w.must(admin.Of(g).Admit(w.Context()))
-		lock := w.take(g, in(2, 1)[1][0])
+		lock := must(g.Lock(w.Context(), in(2, 1)[1][0]))(w)
 		sets := admin.Of(g).Configuration()
 		sets[1] = redlock.Configuration{
 			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},

@@ -18,37 +18,15 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// rlock acquires the lock of a reader and fails the test if that fails.
-func (w *cluster) rlock(s *redlock.RWLock, opts ...redlock.LockOption) *redlock.Lock {
-	w.Helper()
-	k, err := s.RLock(w.Context(), opts...)
-	w.must(err)
-	return k
-}
-
-func (w *cluster) downgrade(k *redlock.Lock, opts ...redlock.LockOption) *redlock.Lock {
-	w.Helper()
-	reader, err := k.Downgrade(w.Context(), opts...)
-	w.must(err)
-	return reader
-}
-
-func (w *cluster) wlock(s *redlock.RWLock, opts ...redlock.LockOption) *redlock.Lock {
-	w.Helper()
-	k, err := s.Lock(w.Context(), opts...)
-	w.must(err)
-	return k
-}
-
 func TestReadersShareWriterExcludes(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.locker().RWLock("x"), w.locker().RWLock("x")
-		r1, r2, r3 := w.rlock(a), w.rlock(a), w.rlock(b)
+		r1, r2, r3 := must(a.RLock(w.Context()))(w), must(a.RLock(w.Context()))(w), must(b.RLock(w.Context()))(w)
 		w.isError(errOf(b.TryLock(w.Context())), redlock.ErrHeld)
-		w.unlockAll(r1, r2)
+		w.noError(r1.Unlock(w.Context()), r2.Unlock(w.Context()))
 		w.isError(errOf(a.TryLock(w.Context())), redlock.ErrHeld)
-		w.unlockAll(r3)
-		writer := w.wlock(a)
+		w.noError(r3.Unlock(w.Context()))
+		writer := must(a.Lock(w.Context()))(w)
 		for _, r := range []*redlock.Lock{r1, r2, r3} {
 			w.wantLater(writer, r)
 		}
@@ -56,10 +34,10 @@ func TestReadersShareWriterExcludes(t *testing.T) {
 			w.isError(errOf(s.TryRLock(w.Context())), redlock.ErrHeld)
 			w.isError(errOf(s.TryLock(w.Context())), redlock.ErrHeld)
 		}
-		w.unlockAll(writer)
-		r1 = w.rlock(b)
+		w.noError(writer.Unlock(w.Context()))
+		r1 = must(b.RLock(w.Context()))(w)
 		w.wantLater(r1, writer)
-		w.unlockAll(r1)
+		w.noError(r1.Unlock(w.Context()))
 		synctest.Wait()
 		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}:shares") {
 			w.Errorf("at the end the master has %q", keys)
@@ -71,7 +49,7 @@ func TestReadersShareWriterExcludes(t *testing.T) {
 // the readers behind the writer get it after the writer.
 func TestReadersAndWritersKeepOrder(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		holder := w.wlock(w.locker().RWLock("x"))
+		holder := must(w.locker().RWLock("x").Lock(w.Context()))(w)
 		var mu sync.Mutex
 		var order []string
 		var wg sync.WaitGroup
@@ -99,7 +77,7 @@ func TestReadersAndWritersKeepOrder(t *testing.T) {
 		wait("R", read)
 		wait("R", read)
 		began := time.Now()
-		w.unlockAll(holder)
+		w.noError(holder.Unlock(w.Context()))
 		wg.Wait()
 		if want := []string{"r", "r", "w", "R", "R"}; !slices.Equal(order, want) {
 			w.Errorf("the order was %q, want %q", order, want)
@@ -110,24 +88,24 @@ func TestReadersAndWritersKeepOrder(t *testing.T) {
 
 func TestDeadReaderFreesItsShare(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		lives := w.rlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second)) // extended each second
+		lives := must(w.locker().RWLock("x").RLock(w.Context(), redlock.WithTTL(3*time.Second)))(w) // extended each second
 		dying := w.locker().RWLock("x")
-		dead := w.rlock(dying, redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
+		dead := must(dying.RLock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false)))(w)
 		after(2 * time.Second)
-		w.unlockAll(lives)
+		w.noError(lives.Unlock(w.Context()))
 		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
 		began := time.Now()
-		k := w.wlock(w.locker().RWLock("x"))
+		k := must(w.locker().RWLock("x").Lock(w.Context()))(w)
 		w.wantSince(began, 2*time.Second)
 		w.isError(dead.Err(), redlock.ErrLost)
-		w.unlockAll(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
 func TestDowngrade(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
-		writer := w.wlock(l.RWLock("x"))
+		writer := must(l.RWLock("x").Lock(w.Context()))(w)
 		ctx := writer.Context(w.Context())
 		got := make(chan string, 2)
 		for what, s := range map[string]*redlock.RWLock{"w": w.locker().RWLock("x"), "r": w.locker().RWLock("x")} {
@@ -148,7 +126,7 @@ func TestDowngrade(t *testing.T) {
 			}()
 		}
 		after(3 * time.Second)
-		reader := w.downgrade(writer)
+		reader := must(writer.Downgrade(w.Context()))(w)
 		if first := <-got; first != "r" {
 			w.Errorf("%q acquired the name first, want the reader \"r\"", first)
 		}
@@ -162,7 +140,7 @@ func TestDowngrade(t *testing.T) {
 		if len(got) > 0 {
 			w.Error("a writer got the lock while the reader held it")
 		}
-		w.unlockAll(reader)
+		w.noError(reader.Unlock(w.Context()))
 		if last := <-got; last != "w" {
 			w.Errorf("the last holder was %q, want the writer \"w\"", last)
 		}
@@ -175,13 +153,13 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
 		s := l.RWLock("x")
-		r := w.rlock(s)
+		r := must(s.RLock(w.Context()))(w)
 		w.isError(errOf(s.Lock(r.Context(w.Context()))), redlock.ErrUpgrade)
 		w.isError(errOf(s.Lock(r.Context(w.Context()), redlock.WithReentry())), redlock.ErrUpgrade)
 		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
 		again, err := s.RLock(r.Context(w.Context()), redlock.WithReentry())
 		w.must(err)
-		w.unlockAll(again)
+		w.noError(again.Unlock(w.Context()))
 		w.isError(errOf(l.Lock(r.Context(w.Context()), "x")), redlock.ErrKind)
 		for _, o := range []*redlock.Locker{l, w.locker()} {
 			w.isError(errOf(o.Lock(w.Context(), "x")), redlock.ErrKind)
@@ -192,23 +170,23 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 		}
 		w.isError(errOf(r.Export()), redlock.ErrInvalid)
 		w.isError(errOf(r.Downgrade(w.Context())), redlock.ErrInvalid)
-		w.unlockAll(r)
+		w.noError(r.Unlock(w.Context()))
 		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrKind) // the masters still know the kind
 		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
-		k := w.take(l, "x")
+		k := must(l.Lock(w.Context(), "x"))(w)
 		for _, o := range []*redlock.Locker{l, w.locker()} {
 			w.isError(errOf(o.RWLock("x").RLock(w.Context())), redlock.ErrKind)
 			w.isError(errOf(o.RWLock("x").Lock(w.Context())), redlock.ErrKind)
 		}
-		w.unlockAll(k)
+		w.noError(k.Unlock(w.Context()))
 		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
-		writer := w.wlock(s)
+		writer := must(s.Lock(w.Context()))(w)
 		inner, err := s.RLock(writer.Context(w.Context()), redlock.WithReentry())
 		if err != nil || inner.Token() != writer.Token() {
 			w.Errorf("RLock of the writer returned %v, %v", inner, err)
 		}
 		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrInvalid)
-		w.unlockAll(inner, writer)
+		w.noError(inner.Unlock(w.Context()), writer.Unlock(w.Context()))
 		w.isError(errOf(s.RLock(w.Context(), redlock.WithMinHold(time.Second))), redlock.ErrInvalid)
 	})
 }
@@ -216,7 +194,7 @@ func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
 func TestReadersAreExtendedAndRepaired(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		s := w.locker().RWLock("x")
-		r := w.rlock(s)
+		r := must(s.RLock(w.Context()))(w)
 		after(time.Minute)
 		if r.Err() != nil {
 			w.Fatalf("after a minute the reader's lock has ended: %v", r.Err())
@@ -225,7 +203,7 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 		after(40 * time.Second)
 		w.wantHeld(r, w.masters.N())
 		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
-		w.unlockAll(r)
+		w.noError(r.Unlock(w.Context()))
 		synctest.Wait()
 		if errors.Is(r.Err(), redlock.ErrLost) {
 			w.Error("the reader has lost its lock")
@@ -236,15 +214,15 @@ func TestReadersAreExtendedAndRepaired(t *testing.T) {
 // A downgrade that gets no answers from a quorum fails when its context ends, and leaves no keys.
 func TestDowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		writer := w.wlock(w.locker().RWLock("x"))
+		writer := must(w.locker().RWLock("x").Lock(w.Context()))(w)
 		w.hang(0, 1, 2)
 		w.isError(errOf(writer.Downgrade(w.within(200*time.Millisecond))), context.DeadlineExceeded)
 		w.isError(writer.Err(), redlock.ErrReleased)
 		w.resume(0, 1, 2)
 		after(3 * time.Second)
-		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.noError(w.locker().RWLock("x").Do(w.Context(), nothing))
 		w.wantOn("x", 0)
-		lost := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false), redlock.WithTTL(time.Second))
+		lost := must(w.locker().RWLock("x").Lock(w.Context(), redlock.WithExtension(false), redlock.WithTTL(time.Second)))(w)
 		after(2 * time.Second)
 		w.isError(errOf(lost.Downgrade(w.Context())), redlock.ErrLost)
 	})
@@ -254,9 +232,9 @@ func TestDowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 // another writer may have held the name in the meantime.
 func TestLostWriterCannotDowngrade(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		writer := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false))
+		writer := must(w.locker().RWLock("x").Lock(w.Context(), redlock.WithExtension(false)))(w)
 		w.masters.Lose("x")
-		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.noError(w.locker().RWLock("x").Do(w.Context(), nothing))
 		w.must(writer.Err())
 		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrLost)
 		w.wantOn("x", 0)
@@ -267,15 +245,15 @@ func TestLostWriterCannotDowngrade(t *testing.T) {
 // has expired.
 func TestDowngradeMissedByMaster(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		writer := w.wlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second))
+		writer := must(w.locker().RWLock("x").Lock(w.Context(), redlock.WithTTL(3*time.Second)))(w)
 		w.each(func(_ int, m *memory.Master) { m.DropRequests(1) }, 4)
-		reader := w.downgrade(writer)
-		other := w.rlock(w.locker().RWLock("x"))
+		reader := must(writer.Downgrade(w.Context()))(w)
+		other := must(w.locker().RWLock("x").RLock(w.Context()))(w)
 		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
 		after(10 * time.Second)
 		w.wantHeld(reader, 5)
-		w.unlockAll(reader, other)
-		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.noError(reader.Unlock(w.Context()), other.Unlock(w.Context()))
+		w.noError(w.locker().RWLock("x").Do(w.Context(), nothing))
 	})
 }
 
@@ -319,13 +297,13 @@ func TestNameHasOneKind(t *testing.T) {
 				}
 				refused()
 				w.must(k.Extend(w.Context()))
-				w.unlockAll(k)
+				w.noError(k.Unlock(w.Context()))
 				after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
 				refused()
 				after(2 * time.Second)
 				k, err = c.other[0](l, w.Context())
 				w.must(err)
-				w.unlockAll(k)
+				w.noError(k.Unlock(w.Context()))
 			})
 		})
 	}
@@ -336,14 +314,14 @@ func TestNameHasOneKind(t *testing.T) {
 func TestNameOfAnotherKindOnSomeMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker(redlock.WithWaitLimit(time.Second))
-		w.unlockAll(w.rlock(l.RWLock("x")))
+		w.noError(l.RWLock("x").DoRead(w.Context(), nothing))
 		synctest.Wait()
 		for _, i := range []int{2, 3, 4} {
 			w.masters.Master(i).EvictKey("redlock:{x}")
 		}
-		k := w.take(l, "x")
+		k := must(l.Lock(w.Context(), "x"))(w)
 		w.isError(errOf(l.RWLock("x").TryLock(w.Context())), redlock.ErrKind)
-		w.unlockAll(k)
+		w.noError(k.Unlock(w.Context()))
 		w.masters.Master(2).Stop()
 		after(time.Second)
 		_, err := l.Lock(w.Context(), "x")
@@ -363,14 +341,14 @@ func TestTraceOfReaders(t *testing.T) {
 			ops = append(ops, string(i.Op)+" "+redlock.Outcome(i.Err))
 		})))
 		s := l.RWLock("x")
-		r := w.rlock(s)
+		r := must(s.RLock(w.Context()))(w)
 		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
 		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrKind)
-		w.unlockAll(r)
-		k := w.wlock(s)
+		w.noError(r.Unlock(w.Context()))
+		k := must(s.Lock(w.Context()))(w)
 		w.isError(errOf(s.TryRLock(w.Context())), redlock.ErrHeld)
-		k = w.downgrade(k)
-		w.unlockAll(k)
+		k = must(k.Downgrade(w.Context()))(w)
+		w.noError(k.Unlock(w.Context()))
 		synctest.Wait()
 		want := []string{"rlock ok", "try lock invalid", "try lock kind", "unlock ok", "lock ok", "try rlock held",
 			"downgrade ok", "unlock ok"}
@@ -388,16 +366,16 @@ func TestTraceOfReaders(t *testing.T) {
 func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
-		w.unlockAll(w.wlock(w.locker().RWLock("x")))
+		w.noError(w.locker().RWLock("x").Do(w.Context(), nothing))
 		w.each(func(_ int, m *memory.Master) { m.SetFence("x", high) })
 		opts := []redlock.LockOption{redlock.WithTTL(3 * time.Second), redlock.WithExtension(false)}
-		writer := w.wlock(w.locker().RWLock("x"), opts...)
+		writer := must(w.locker().RWLock("x").Lock(w.Context(), opts...))(w)
 		after(time.Second)
 		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
 		w.wire.block(0, 1, 2) // new connections wait
 		time.AfterFunc(300*time.Millisecond, func() { w.wire.block() })
 		began := time.Now()
-		reader := w.downgrade(writer, opts...)
+		reader := must(writer.Downgrade(w.Context(), opts...))(w)
 		if time.Since(began) < 100*time.Millisecond {
 			w.Error("the downgrade was not sent again")
 		}
@@ -416,9 +394,9 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 			w.Errorf("the token %d is a fence on %d of 3 masters, %d keep the share long enough", reader.Token(), fences, long)
 		}
 		after(4 * time.Second) // the reader's share ends
-		next := w.wlock(w.locker().RWLock("x"), opts...)
+		next := must(w.locker().RWLock("x").Lock(w.Context(), opts...))(w)
 		w.wantLater(next, reader)
-		w.unlockAll(next)
+		w.noError(next.Unlock(w.Context()))
 	})
 }
 
@@ -427,7 +405,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 // queue.
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		first := w.rlock(w.locker().RWLock("x"))
+		first := must(w.locker().RWLock("x").RLock(w.Context()))(w)
 		w.isError(errOf(w.locker().RWLock("x").Lock(w.within(3*time.Second))), context.DeadlineExceeded)
 		after(10 * time.Millisecond)
 		late := w.wire.sent("shared acquire")
@@ -442,10 +420,10 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 			w.Fatal("the late acquires have queued no waiter")
 		}
 		start := time.Now()
-		second := w.rlock(w.locker().RWLock("x"))
+		second := must(w.locker().RWLock("x").RLock(w.Context()))(w)
 		w.wantSince(start, 2*time.Second)
-		w.unlockAll(first, second) // a late master may still list the reader as a waiter
-		after(10 * time.Millisecond)
+		w.noError(first.Unlock(w.Context()), second.Unlock(w.Context()))
+		after(10 * time.Millisecond) // a late master may still list the reader as a waiter
 		equal(w, w.queued("x"), 0, "masters with a waiter")
 	})
 }

@@ -31,7 +31,7 @@ var textCases = []struct {
 		name: "held, behind a call of the same Locker that ends 4 ms earlier",
 		prepare: func(w *cluster, l *redlock.Locker) {
 			heldByAnother(w, l)
-			w.call(w.Context(), l, "n", redlock.WithWaitLimit(3*time.Second))
+			w.goLock(w.Context(), l, "n", redlock.WithWaitLimit(3*time.Second))
 		},
 		lock: `redlock: lock "n": held by another; 0 of 5 masters agreed, quorum is 3; held by * since 00:00:00; ` +
 			`expires in * unless extended`,
@@ -56,7 +56,7 @@ var textCases = []struct {
 }
 
 func heldByAnother(w *cluster, _ *redlock.Locker) {
-	w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+	must(w.peer("holder").Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 	after(time.Millisecond) // so that the other masters have granted it, too
 }
 
@@ -69,7 +69,7 @@ func TestTextsOfCallsThatEnd(t *testing.T) {
 			c.prepare(w, l)
 			after(time.Second)
 			w.delay(4 * time.Millisecond)
-			call := w.call(w.Context(), l, "n", redlock.WithWaitLimit(cmp.Or(c.limit, 2004*time.Millisecond)))
+			call := w.goLock(w.Context(), l, "n", redlock.WithWaitLimit(cmp.Or(c.limit, 2004*time.Millisecond)))
 			after(1500 * time.Millisecond)
 			if c.later != nil {
 				c.later(w)

@@ -32,7 +32,7 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 			virtual(t, 5, func(w *cluster) {
 				l := w.locker()
 				w.masters.Take("pay", 30*time.Second) // the holder is paused: it extends nothing
-				if i := w.inspect(l, "pay"); i.ID == "" || i.Free {
+				if i := must(l.Inspect(w.Context(), "pay"))(w); i.ID == "" || i.Free {
 					w.Fatalf("the name is held, but Inspect returned %+v", i)
 				}
 				w.restart(false, c.lost...)
@@ -41,7 +41,7 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 				}
 				after(time.Second)
 				for _, l := range []*redlock.Locker{l, w.locker()} {
-					i := w.inspect(l, "pay")
+					i := must(l.Inspect(w.Context(), "pay"))(w)
 					on := 0
 					if len(i.Partial) > 0 {
 						on = i.Partial[0].On
@@ -53,7 +53,7 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 						w.Errorf("Inspect returned %+v, want free %v, %d masters with the lease, %d in quarantine", i, c.free,
 							c.partial, c.quarantin)
 					}
-					if i := w.inspect(l, "another"); i.Free || i.Quarantined != c.quarantin {
+					if i := must(l.Inspect(w.Context(), "another"))(w); i.Free || i.Quarantined != c.quarantin {
 						w.Errorf("Inspect of a name without a lease returned %+v, want not free", i)
 					}
 				}
@@ -61,7 +61,7 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 					w.restart(true, i)
 				}
 				after(time.Minute)
-				if i := w.inspect(l, "pay"); !i.Free || len(i.Partial) != 0 || i.Quarantined != 0 {
+				if i := must(l.Inspect(w.Context(), "pay"))(w); !i.Free || len(i.Partial) != 0 || i.Quarantined != 0 {
 					w.Errorf("after the quarantine Inspect returned %+v, want free", i)
 				}
 			})
@@ -73,21 +73,21 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 func TestInspectWithAMinorityInQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()
-		k := w.take(l, "pay")
-		r := w.rlock(l.RWLock("read"))
+		k := must(l.Lock(w.Context(), "pay"))(w)
+		r := must(l.RWLock("read").RLock(w.Context()))(w)
 		w.restart(false, 4)
 		after(time.Second)
-		if i := w.inspect(l, "free"); !i.Free || i.Quarantined != 1 || i.Answered != 5 || i.On != 0 {
+		if i := must(l.Inspect(w.Context(), "free"))(w); !i.Free || i.Quarantined != 1 || i.Answered != 5 || i.On != 0 {
 			w.Errorf("Inspect of a free name returned %+v", i)
 		}
-		if i := w.inspect(l, "pay"); i.ID == "" || i.Free {
+		if i := must(l.Inspect(w.Context(), "pay"))(w); i.ID == "" || i.Free {
 			w.Errorf("Inspect of a held name returned %+v", i)
 		}
-		if i := w.inspect(l, "read"); i.ReaderCount != 1 || i.Free || len(i.Partial) != 0 {
+		if i := must(l.Inspect(w.Context(), "read"))(w); i.ReaderCount != 1 || i.Free || len(i.Partial) != 0 {
 			w.Errorf("Inspect of a read name returned %+v", i)
 		}
-		w.unlockAll(k, r)
-		if i := w.inspect(l, "pay"); !i.Free {
+		w.noError(k.Unlock(w.Context()), r.Unlock(w.Context()))
+		if i := must(l.Inspect(w.Context(), "pay"))(w); !i.Free {
 			w.Errorf("Inspect after the release returned %+v", i)
 		}
 	})
@@ -100,7 +100,7 @@ func TestInspectAfterFlush(t *testing.T) {
 		l := w.locker()
 		w.masters.Take("pay", 30*time.Second)
 		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1)
-		if i := w.inspect(l, "pay"); i.Free || i.Quarantined != 2 || len(i.Partial) != 1 {
+		if i := must(l.Inspect(w.Context(), "pay"))(w); i.Free || i.Quarantined != 2 || len(i.Partial) != 1 {
 			w.Errorf("Inspect returned %+v, want one lease, and two masters that may have forgotten it", i)
 		}
 	})
@@ -162,7 +162,7 @@ func TestAdviceToAdmitIsForNewMasters(t *testing.T) {
 func TestMixedKindsAdviseAnotherName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l, other := w.locker(), w.locker()
-		k, r := w.take(l, "plain"), w.rlock(l.RWLock("read"))
+		k, r := must(l.Lock(w.Context(), "plain"))(w), must(l.RWLock("read").RLock(w.Context()))(w)
 		w.each(func(_ int, m *memory.Master) { m.Set(scripts.Prefix("redlock").Lock("foreign"), "data") })
 		many := []string{"a", "read"}
 		for what, err := range map[string]error{
@@ -183,6 +183,6 @@ func TestMixedKindsAdviseAnotherName(t *testing.T) {
 				w.Errorf("%s: %s", what, text)
 			}
 		}
-		w.unlockAll(k, r)
+		w.noError(k.Unlock(w.Context()), r.Unlock(w.Context()))
 	})
 }

@@ -12,42 +12,28 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// shows fails the test unless Inspect of l reports this value of name.
-func (w *cluster) shows(l client, name, value string) {
-	w.Helper()
-	who := w.inspect(l, name)
-	if who.Value != value {
-		w.Errorf("the value of %s is %q, want %q: %+v", name, who.Value, value, who)
-	}
-}
-
-func (w *cluster) setValue(k *redlock.Lock, value string) {
-	w.Helper()
-	w.must(k.SetValue(w.Context(), value))
-}
-
 // valueCases are the ways in which a lock with a value ends. The value must not be reported for the next holder.
 var valueCases = []struct {
 	name string
 	end  func(w *cluster, p *peer, k *redlock.Lock)
 }{
 	{"released", func(w *cluster, p *peer, k *redlock.Lock) {
-		w.unlock(k)
-		w.shows(p, "n", "")
-		w.unlock(w.take(p, "n"))
+		w.noError(k.Unlock(w.Context()))
+		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "", "value")
+		w.noError(p.Do(w.Context(), "n", nothing))
 	}},
 	{"handed off", func(w *cluster, p *peer, k *redlock.Lock) {
-		next := w.call(w.Context(), p, "n", unpolled)
-		w.unlock(k)
+		next := w.goLock(w.Context(), p, "n", unpolled)
+		w.noError(k.Unlock(w.Context()))
 		k = next.gets(time.Second)
-		w.shows(p, "n", "")
-		w.unlock(k)
+		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "", "value")
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"kept by WithMinHold", func(w *cluster, p *peer, k *redlock.Lock) {
-		w.unlock(k)
-		k = w.take(p, "n", redlock.WithMinHold(5*time.Second))
-		w.setValue(k, "second")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
+		k = must(p.Lock(w.Context(), "n", redlock.WithMinHold(5*time.Second)))(w)
+		w.must(k.SetValue(w.Context(), "second"))
+		w.noError(k.Unlock(w.Context()))
 		if who, err := p.Inspect(w.Context(), "n"); err != nil || !who.Kept || who.Value != "" {
 			w.Errorf("Inspect of a kept name returned %+v, %v", who, err)
 		}
@@ -55,26 +41,26 @@ var valueCases = []struct {
 	}},
 	{"taken by force", func(w *cluster, p *peer, k *redlock.Lock) {
 		w.force(p.Locker, "n")
-		w.shows(p, "n", "")
+		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "", "value")
 		_ = k.Unlock(w.Context())
 	}},
 	{"imported", func(w *cluster, p *peer, k *redlock.Lock) {
 		other := w.peer("other")
-		handle := w.export(k)
-		w.shows(p, "n", "first")
-		k = w.imported(other, handle)
-		w.shows(p, "n", "")
-		w.setValue(k, "third")
-		w.shows(p, "n", "third")
-		w.unlock(k)
+		handle := must(k.Export())(w)
+		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "first", "value")
+		k = must(other.Import(w.Context(), handle))(w)
+		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "", "value")
+		w.must(k.SetValue(w.Context(), "third"))
+		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "third", "value")
+		w.noError(k.Unlock(w.Context()))
 	}},
 	{"expired", func(w *cluster, p *peer, _ *redlock.Lock) {
 		dead := w.peer("dead")
-		k := w.take(dead, "m")
-		w.setValue(k, "second")
+		k := must(dead.Lock(w.Context(), "m"))(w)
+		w.must(k.SetValue(w.Context(), "second"))
 		dead.kill()
 		after(redlock.DefaultTTL + time.Second)
-		w.shows(p, "m", "")
+		equal(w, must(p.Inspect(w.Context(), "m"))(w).Value, "", "value")
 	}},
 }
 
@@ -82,13 +68,13 @@ func TestValueEndsWithLock(t *testing.T) {
 	for _, c := range valueCases {
 		subtest(t, c.name, 5, func(w *cluster) {
 			p := w.peer("p")
-			k := w.take(p, "n")
-			w.setValue(k, "first")
-			w.shows(p, "n", "first")
+			k := must(p.Lock(w.Context(), "n"))(w)
+			w.must(k.SetValue(w.Context(), "first"))
+			equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "first", "value")
 			c.end(w, p, k)
-			k = w.take(p, "o")
-			w.shows(p, "o", "")
-			w.unlock(k)
+			k = must(p.Lock(w.Context(), "o"))(w)
+			equal(w, must(p.Inspect(w.Context(), "o"))(w).Value, "", "value")
+			w.noError(k.Unlock(w.Context()))
 		})
 	}
 }
@@ -99,7 +85,7 @@ func TestValueEndsWithLock(t *testing.T) {
 func TestValueReachesAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
-		k := w.take(w.locker(), "n", redlock.WithExtension(false))
+		k := must(w.locker().Lock(w.Context(), "n", redlock.WithExtension(false)))(w)
 		have := func(values ...string) {
 			w.Helper()
 			synctest.Wait() // SetValue waits only for a quorum
@@ -109,16 +95,16 @@ func TestValueReachesAllMasters(t *testing.T) {
 				}
 			}
 		}
-		w.setValue(k, "first")
+		w.must(k.SetValue(w.Context(), "first"))
 		have("first", "first", "first", "first", "first")
 		w.hang(3, 4)
-		w.setValue(k, "second")
-		w.shows(look, "n", "second")
+		w.must(k.SetValue(w.Context(), "second"))
+		equal(w, must(look.Inspect(w.Context(), "n"))(w).Value, "second", "value")
 		w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 3, 4)
 		w.resume(3, 4)
 		after(time.Second)
 		have("second", "second", "second", "first", "first")
-		if who := w.inspect(look, "n"); who.On != 5 || who.Value != "second" {
+		if who := must(look.Inspect(w.Context(), "n"))(w); who.On != 5 || who.Value != "second" {
 			w.Errorf("Inspect returned %+v", who)
 		}
 		w.masters.Master(0).Evict("n")
@@ -130,9 +116,9 @@ func TestValueReachesAllMasters(t *testing.T) {
 		after(2 * time.Second)
 		w.must(k.Extend(w.Context()))
 		have("third", "third", "third", "third", "third")
-		w.setValue(k, "")
+		w.must(k.SetValue(w.Context(), ""))
 		have("", "", "", "", "")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
@@ -140,9 +126,9 @@ func TestValueReachesAllMasters(t *testing.T) {
 func TestLateValueIsIgnored(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		for _, value := range []string{"first", "second", "third"} {
-			w.setValue(k, value)
+			w.must(k.SetValue(w.Context(), value))
 		}
 		synctest.Wait()
 		for _, s := range p.cluster.wire.sent("extend") {
@@ -151,7 +137,7 @@ func TestLateValueIsIgnored(t *testing.T) {
 				w.Errorf("master %d has the value %q, want \"third\"", s.master, h.Value)
 			}
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		for _, s := range p.cluster.wire.sent("extend") {
 			w.replay(s)
 		}
@@ -168,7 +154,7 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 			return func(ctx context.Context, lock *redlock.Lock) error {
 				w.must(lock.SetValue(ctx, value))
 				if lock.Slot() == 0 {
-					w.shows(l, lock.Name(), value)
+					equal(w, must(l.Inspect(w.Context(), lock.Name()))(w).Value, value, "value")
 					return nil
 				}
 				i, err := l.Inspect(ctx, lock.Name())
@@ -194,9 +180,9 @@ func TestEachKindOfLockHasValue(t *testing.T) {
 func TestInvalidValueIsRefused(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k, ended := w.take(l, "n"), w.take(l, "m")
-		w.unlock(ended)
-		reader := w.rlock(l.RWLock("r"))
+		k, ended := must(l.Lock(w.Context(), "n"))(w), must(l.Lock(w.Context(), "m"))(w)
+		w.noError(ended.Unlock(w.Context()))
+		reader := must(l.RWLock("r").RLock(w.Context()))(w)
 		before := w.count("extend")
 		for what, err := range map[string]error{
 			"too long":  k.SetValue(w.Context(), strings.Repeat("x", 1025)),
@@ -209,9 +195,9 @@ func TestInvalidValueIsRefused(t *testing.T) {
 		w.isError(ended.SetValue(w.Context(), "x"), redlock.ErrReleased)
 		equal(w, w.count("extend")-before, 0, "extensions")
 		w.must(k.SetValue(w.Context(), strings.Repeat("x", 1024)))
-		w.shows(l, "n", strings.Repeat("x", 1024))
-		w.unlock(reader)
-		w.unlock(k)
+		equal(w, must(l.Inspect(w.Context(), "n"))(w).Value, strings.Repeat("x", 1024), "value")
+		w.noError(reader.Unlock(w.Context()))
+		w.noError(k.Unlock(w.Context()))
 	})
 }
 
@@ -221,7 +207,7 @@ func TestTraceReportsValues(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls
 		l := w.locker(redlock.WithTrace(c.trace()))
-		k := w.take(l, "n")
+		k := must(l.Lock(w.Context(), "n"))(w)
 		reported := func(err, is error) {
 			t.Helper()
 			w.isError(err, is)

@@ -20,20 +20,10 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A tester is a test with the calls and checks that most tests need.
 type tester struct{ testing.TB }
-
-// A client is a *redlock.Locker, or embeds one.
-type client interface {
-	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
-	TryLock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
-	LockAll(ctx context.Context, names []string, opts ...redlock.LockOption) (*redlock.Locks, error)
-	Import(ctx context.Context, handle string, opts ...redlock.LockOption) (*redlock.Lock, error)
-	Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error)
-}
 
 // within returns a context with this timeout.
 func (c tester) within(d time.Duration) context.Context {
@@ -42,77 +32,22 @@ func (c tester) within(d time.Duration) context.Context {
 	return ctx
 }
 
-// take locks name.
-func (c tester) take(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
-	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), time.Hour) // a test that waits forever fails
-	defer cancel()
-	return c.takeWith(l, ctx, name, opts...)
-}
-
-// takeWith locks name with the context ctx.
-func (c tester) takeWith(l client, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
-	c.Helper()
-	k, err := l.Lock(ctx, name, opts...)
-	if err != nil {
-		c.Fatalf("Lock of %s returned %v", name, err)
-	}
-	return k
-}
-
-// tryTake locks name by TryLock.
-func (c tester) tryTake(l client, name string, opts ...redlock.LockOption) *redlock.Lock {
-	c.Helper()
-	k, err := l.TryLock(c.Context(), name, opts...)
-	c.must(err)
-	return k
-}
-
-// imported imports a handle.
-func (c tester) imported(l client, handle string, opts ...redlock.LockOption) *redlock.Lock {
-	c.Helper()
-	k, err := l.Import(c.Context(), handle, opts...)
-	c.must(err)
-	return k
-}
-
-func (c tester) export(k *redlock.Lock) string {
-	c.Helper()
-	handle, err := k.Export()
-	c.must(err)
-	return handle
-}
-
-// inspect returns what the masters report about name.
-func (c tester) inspect(l client, name string) redlockinfo.Inspection {
-	c.Helper()
-	i, err := l.Inspect(c.Context(), name)
-	c.must(err)
-	return i
-}
-
-// unlock releases a *redlock.Lock or *redlock.Locks.
-func (c tester) unlock(k interface {
-	Unlock(ctx context.Context) error
-}) {
-	c.Helper()
-	if err := k.Unlock(c.Context()); err != nil {
-		c.Errorf("Unlock returned %v", err)
-	}
-}
-
-func (c tester) unlockAll(ks ...*redlock.Lock) {
-	c.Helper()
-	for _, k := range ks {
-		c.unlock(k)
-	}
-}
-
 // must ends the test if an error is not nil.
 func (c tester) must(errs ...error) {
 	c.Helper()
 	if err := errors.Join(errs...); err != nil {
 		c.Fatal(err)
+	}
+}
+
+// must returns the value of a call, and ends the test if the call has failed: must(l.Lock(ctx, "n"))(t).
+func must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }
 
@@ -237,9 +172,13 @@ func bubble(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 		w := &cluster{tester: tester{t}, masters: memory.New(n, opts...)}
 		w.wire = &wire{masters: w.masters}
 		t.Cleanup(w.masters.Close)
+		defer time.AfterFunc(patience, func() { panic("a test waits forever") }).Stop()
 		f(w)
 	})
 }
+
+// patience is the longest time of a bubble.
+const patience = 48 * time.Hour
 
 // after waits for d of the bubble's time, and then until all other goroutines of the bubble wait.
 func after(d time.Duration) {

@@ -24,12 +24,14 @@ func TestReleaseWakesNextWaiter(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutRestartGuard()}} {
 		subtest(t, name, 5, func(w *cluster) {
 			a, b := w.peer("a", opts...), w.peer("b", opts...)
-			k := w.taken(a)
-			c := w.call(w.Context(), b, "n", unpolled)
+			w.delay(10 * time.Microsecond) // attempts at one instant have the same ballot
+			k := must(a.Lock(w.Context(), "n"))(w)
+			after(time.Millisecond) // all masters have the lock
+			c := w.goLock(w.Context(), b, "n", unpolled)
 			after(500 * time.Millisecond)
 			before := w.count("acquire")
 			w.delay(time.Millisecond)
-			go w.unlock(k)
+			w.goUnlock(k)
 			next, took := c.timed(time.Second)
 			equal(w, took, 4*time.Millisecond, "time of two round trips")
 			w.wantLater(next, k)
@@ -39,7 +41,7 @@ func TestReleaseWakesNextWaiter(t *testing.T) {
 				w.Errorf("HeldOn reports %d masters, and %d hold the lock, want 5", on, w.on("n"))
 			}
 			w.delay(0)
-			w.unlock(next)
+			w.noError(next.Unlock(w.Context()))
 			w.nothingLeft("n")
 		})
 	}
@@ -54,30 +56,30 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 			if when == "before" {
 				b.deafen()
 			}
-			k := w.take(a, "n")
+			k := must(a.Lock(w.Context(), "n"))(w)
 			c := b.waits("n")
 			b.deafen()
 			after(time.Duration(rounds(60, 15)) * time.Second)
-			if c.over() {
+			if c.returned() {
 				w.Fatal("the waiter got the lock while another client holds it")
 			}
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			next, took := c.timed(time.Minute)
 			longest := redlock.LongestPause
 			if took > longest && when == "before" || took > 5*time.Second {
 				w.Errorf("subscriptions cut %s: acquired %v after the release", when, took)
 			}
-			w.unlock(next)
+			w.noError(next.Unlock(w.Context()))
 
-			k = w.take(a, "n")
+			k = must(a.Lock(w.Context(), "n"))(w)
 			left := k.Remaining()
-			c = w.call(w.Context(), b, "n", unpolled)
+			c = w.goLock(w.Context(), b, "n", unpolled)
 			a.kill()
 			next, took = c.timed(time.Minute)
 			if took < left || took > redlock.DefaultTTL+50*time.Millisecond {
 				w.Errorf("%s: acquired %v after the holder was killed, with %v of validity left", when, took, left)
 			}
-			w.unlock(next)
+			w.noError(next.Unlock(w.Context()))
 			w.nothingLeft("n")
 		})
 	}
@@ -87,7 +89,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 // then try again within a second, the other waiters within five seconds.
 func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.peer("holder"), "n")
+		k := must(w.peer("holder").Lock(w.Context(), "n"))(w)
 		var calls []*call
 		for i := range 3 {
 			p := w.peer(fmt.Sprint("p", i))
@@ -96,10 +98,10 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 		}
 		after(time.Minute)
 		for i := range calls {
-			w.unlock(k)
+			w.noError(k.Unlock(w.Context()))
 			for start := time.Now(); k.Err() != nil; after(50 * time.Millisecond) {
 				for _, c := range calls {
-					if c.over() && c.lock.Err() == nil {
+					if c.returned() && c.lock.Err() == nil {
 						k = c.lock
 					}
 				}
@@ -108,7 +110,7 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 				}
 			}
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -117,19 +119,19 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 func TestWakeUpIsForOneName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		k, other := w.take(a, "n"), w.take(a, "m")
+		k, other := must(a.Lock(w.Context(), "n"))(w), must(a.Lock(w.Context(), "m"))(w)
 		c, d := b.waits("n", unpolled), b.waits("m", unpolled)
 		before := w.count("acquire")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		next := c.gets(time.Second)
 		after(500 * time.Millisecond)
-		if n := w.count("acquire") - before; n != 3 || d.over() {
+		if n := w.count("acquire") - before; n != 3 || d.returned() {
 			w.Errorf("%d acquires on 3 masters, or the waiter for another name has a lock", n)
 		}
-		w.unlock(other)
+		w.noError(other.Unlock(w.Context()))
 		last := d.gets(time.Second)
-		w.unlock(next)
-		w.unlock(last)
+		w.noError(next.Unlock(w.Context()))
+		w.noError(last.Unlock(w.Context()))
 		w.nothingLeft("n", "m")
 	})
 }
@@ -138,18 +140,18 @@ func TestWakeUpIsForOneName(t *testing.T) {
 // each master.
 func TestWaitingIsCheap(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		k := w.take(w.peer("a"), "n")
+		k := must(w.peer("a").Lock(w.Context(), "n"))(w)
 		b := w.peer("b")
 		c := b.waits("n")
 		for range 99 {
-			w.call(w.Context(), b, "n")
+			w.goLock(w.Context(), b, "n")
 		}
 		after(time.Minute)
 		acquires, subscribes := w.count("acquire"), w.count("SUBSCRIBE")
 		after(time.Minute)
 		atMost(w, w.count("acquire")-acquires, 5*61, "acquires a minute of a hundred waiting goroutines")
 		equal(w, w.count("SUBSCRIBE")-subscribes, 0, "subscriptions")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		c.gets(time.Second)
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") })
 	})
@@ -160,8 +162,10 @@ func TestWaitingIsCheap(t *testing.T) {
 func TestWakeUpsAreNotVotes(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		k := w.taken(a, redlock.WithTTL(30*time.Second))
-		c := w.call(w.Context(), b, "n", unpolled)
+		w.delay(10 * time.Microsecond) // attempts at one instant have the same ballot
+		k := must(a.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
+		after(time.Millisecond) // all masters have the lock
+		c := w.goLock(w.Context(), b, "n", unpolled)
 		after(300 * time.Millisecond)
 		w.delay(time.Millisecond)
 		before := w.count("acquire")
@@ -179,14 +183,14 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 				w.replay(sent{master: hint.master, args: []string{"PUBLISH", b.inbox(), change(i, hint.payload)}})
 			}
 			after(100 * time.Millisecond)
-			if c.over() || k.Err() != nil || w.on("n") != 5 {
+			if c.returned() || k.Err() != nil || w.on("n") != 5 {
 				w.Fatalf("after wake-ups %s the waiter has the lock, or the holder has lost it: %v", name, k.Err())
 			}
 		}
 		if w.count("acquire") == before {
 			w.Error("the wake-ups have caused no acquire, so this test shows nothing")
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		next := c.gets(5 * time.Second)
 		after(10 * time.Millisecond)
 		releases := len(b.cluster.wire.sent("release"))
@@ -195,7 +199,7 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 			w.Errorf("late wake-ups have changed the new lock: it is on %d masters, %v", on, next.Err())
 		}
 		w.delay(0)
-		w.unlock(next)
+		w.noError(next.Unlock(w.Context()))
 		w.publish(b, hints)
 		w.wantOn("n", 0)
 		w.nothingLeft("n", "m")
@@ -251,8 +255,10 @@ func TestWaiterTriesAfterFirstWakeUp(t *testing.T) {
 func firstHint(w *cluster, wait time.Duration) {
 	w.Helper()
 	a, b := w.peer("a"), w.peer("b")
-	k := w.taken(a, redlock.WithTTL(30*time.Second))
-	c := w.call(w.Context(), b, "n", unpolled)
+	w.delay(10 * time.Microsecond) // attempts at one instant have the same ballot
+	k := must(a.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
+	after(time.Millisecond) // all masters have the lock
+	c := w.goLock(w.Context(), b, "n", unpolled)
 	after(wait) // b last tried half a second ago; its subscriptions, which wake it too, were confirmed long ago
 	b.tampering(func(master int, payload string) []string {
 		if master == 0 {
@@ -262,13 +268,13 @@ func firstHint(w *cluster, wait time.Duration) {
 	})
 	w.stop(3, 4)
 	w.delay(time.Millisecond, 0, 1, 2)
-	go w.unlock(k)
+	w.goUnlock(k)
 	next := c.gets(20 * time.Millisecond)
 	b.tampering(nil)
 	w.delay(0)
 	w.restart(true, 3, 4)
 	after(5 * time.Second)
-	w.unlock(next)
+	w.noError(next.Unlock(w.Context()))
 	w.nothingLeft("n")
 }
 
@@ -281,7 +287,7 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 		w.masters.Master(0).Evict("n")
 		w.delay(100 * time.Microsecond)
 		b := w.peer("b")
-		c := w.call(w.Context(), b, "n")
+		c := w.goLock(w.Context(), b, "n")
 		times := func() (list []time.Time) {
 			for _, s := range b.cluster.wire.sent("acquire") {
 				if s.master == 0 {
@@ -306,7 +312,7 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 		w.masters.Free("n")
 		k := c.gets(10 * time.Millisecond)
 		w.delay(0)
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -316,15 +322,17 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		leader, standby := w.peer("leader"), w.peer("standby")
-		k := w.taken(leader)
-		c := w.call(w.Context(), standby, "n")
+		w.delay(10 * time.Microsecond) // attempts at one instant have the same ballot
+		k := must(leader.Lock(w.Context(), "n"))(w)
+		after(time.Millisecond) // all masters have the lock
+		c := w.goLock(w.Context(), standby, "n")
 		after(time.Second)
 		for n := range rounds(10, 5) {
 			m := w.masters.Master(n % 5)
 			m.Restart(false)
 			after(6 * time.Second)
 			id, _, _ := m.Holds("n")
-			if on, _ := k.HeldOn(); on != 5 || labelOf(id) != "leader" || k.Err() != nil || c.over() {
+			if on, _ := k.HeldOn(); on != 5 || labelOf(id) != "leader" || k.Err() != nil || c.returned() {
 				w.Fatalf("restart %d: held on %d masters, on the restarted one by %q: %v", n, on, labelOf(id), k.Err())
 			}
 			if state := leader.Masters()[n%5].State; state != "quarantine" {
@@ -337,10 +345,10 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 		if on, _ := k.HeldOn(); on != 5 || w.on("n") != 5 || k.Err() != nil {
 			w.Errorf("with queues on the masters, %d of them have the leader's lock: %v", w.on("n"), k.Err())
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		next := c.gets(5 * time.Second)
 		w.delay(0)
-		w.unlock(next)
+		w.noError(next.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -356,20 +364,20 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 			w.delay(time.Millisecond)
 			cutOff, other := w.peer("cut off"), w.peer("other")
 			cutOff.cut(2)
-			a := w.call(w.Context(), cutOff, "n")
+			a := w.goLock(w.Context(), cutOff, "n")
 			after(100 * time.Millisecond)
-			b := w.call(w.Context(), other, "n")
+			b := w.goLock(w.Context(), other, "n")
 			after(100 * time.Millisecond)
 			w.masters.Free("n")
 			k, took := b.timed(30 * time.Second)
-			if took > 3*time.Second || a.over() {
+			if took > 3*time.Second || a.returned() {
 				w.Errorf("clock off by %v: the other client had the lock after %v, or the client that is cut off has it", off, took)
 			}
 			cutOff.cluster.wire.block()
 			w.masters.Master(0).SetClock(0, 1)
 			after(3 * time.Second)
-			w.unlock(k)
-			w.unlock(a.gets(30 * time.Second))
+			w.noError(k.Unlock(w.Context()))
+			w.noError(a.gets(30 * time.Second).Unlock(w.Context()))
 		})
 	}
 }
@@ -378,22 +386,22 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 // in the order of their calls.
 func TestOneContenderForManyGoroutines(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		holder := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+		holder := must(w.peer("holder").Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		p := w.peer("p")
 		before := w.count("acquire")
 		var calls []*call
 		for range 100 {
-			calls = append(calls, w.call(w.Context(), p, "n", unpolled, redlock.WithHandoff(0, 0)))
+			calls = append(calls, w.goLock(w.Context(), p, "n", unpolled, redlock.WithHandoff(0, 0)))
 		}
 		after(900 * time.Millisecond)                  // the head of the queue tries again after a second
 		if n := w.count("acquire") - before; n > 3*5 { // one is refused, the next joins the queue, and there may be a third
 			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
 		}
 		w.delay(time.Millisecond)
-		go w.unlock(holder)
+		w.goUnlock(holder)
 		for _, c := range calls {
 			k := c.gets(8 * time.Millisecond)
-			go w.unlock(k)
+			w.goUnlock(k)
 		}
 		w.delay(0)
 		w.nothingLeft("n")
@@ -420,20 +428,20 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 		"grants in transit":        {release: true, queued: 2 * time.Second, cancel: 70 * time.Millisecond},
 	} {
 		subtest(t, step, 5, func(w *cluster) {
-			holder := w.take(w.peer("holder"), "n", redlock.WithTTL(30*time.Second))
+			holder := must(w.peer("holder").Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 			p, other := w.peer("p"), w.peer("other")
 			if at.deaf {
 				p.deafen()
 			}
 			w.delay(20 * time.Millisecond)
 			ctx, cancel := context.WithCancel(w.Context())
-			head := w.call(ctx, p, "n", unpolled)
+			head := w.goLock(ctx, p, "n", unpolled)
 			if at.release {
 				after(at.queued)
-				go w.unlock(holder)
+				w.goUnlock(holder)
 			}
 			after(at.cancel)
-			next := w.call(w.Context(), p, "n", unpolled)
+			next := w.goLock(w.Context(), p, "n", unpolled)
 			start := time.Now()
 			cancel()
 			err := head.fails(time.Second)
@@ -442,13 +450,13 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 			p.hear()
 			if !at.release {
 				after(time.Second)
-				go w.unlock(holder)
+				w.goUnlock(holder)
 			}
 			k := next.gets(500 * time.Millisecond)
-			go w.unlock(k)
-			last := w.call(w.Context(), other, "n").gets(time.Second)
+			w.goUnlock(k)
+			last := w.goLock(w.Context(), other, "n").gets(time.Second)
 			w.delay(0)
-			w.unlock(last)
+			w.noError(last.Unlock(w.Context()))
 			w.nothingLeft("n")
 		})
 	}
@@ -458,23 +466,23 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
-		k := w.take(p, "n")
+		k := must(p.Lock(w.Context(), "n"))(w)
 		ctx := w.within(time.Second)
-		first := w.call(w.Context(), p, "n")
-		gone := w.call(ctx, p, "n")
-		last := w.call(w.Context(), p, "n")
+		first := w.goLock(w.Context(), p, "n")
+		gone := w.goLock(ctx, p, "n")
+		last := w.goLock(w.Context(), p, "n")
 		before := w.count("acquire") + w.count("release")
 		err := gone.fails(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
 		w.notError(err, context.Canceled, redlock.ErrNoQuorum)
 		equal(w, w.count("acquire")+w.count("release"), before, "acquires and releases while the calls are parked")
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		k = first.gets(time.Second)
-		if last.over() {
+		if last.returned() {
 			w.Error("the last call got the lock together with the first")
 		}
-		w.unlock(k)
-		w.unlock(last.gets(time.Second))
+		w.noError(k.Unlock(w.Context()))
+		w.noError(last.gets(time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -485,8 +493,8 @@ func TestParkedCallGetsReasonOfContender(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
 		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
-		head := w.call(w.Context(), p, "n")
-		err := w.call(w.within(time.Second), p, "n").fails(2 * time.Second)
+		head := w.goLock(w.Context(), p, "n")
+		err := w.goLock(w.within(time.Second), p, "n").fails(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
 		var m *transport.Error
@@ -494,7 +502,7 @@ func TestParkedCallGetsReasonOfContender(t *testing.T) {
 			w.Errorf("no master is named in %v", err)
 		}
 		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
-		w.unlock(head.gets(5 * time.Second))
+		w.noError(head.gets(5 * time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -502,13 +510,13 @@ func TestParkedCallGetsReasonOfContender(t *testing.T) {
 // Close ends the waits of contenders and of parked calls with ErrClosed, and leaves no keys on the masters.
 func TestCloseEndsEveryWait(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		holder := w.take(w.peer("holder"), "n")
+		holder := must(w.peer("holder").Lock(w.Context(), "n"))(w)
 		p := w.peer("p")
-		mine := w.take(p, "own")
+		mine := must(p.Lock(w.Context(), "own"))(w)
 		var calls []*call
 		for i := range 12 {
-			calls = append(calls, w.call(w.Context(), p, []string{"n", "own"}[i%2]))
-			calls = append(calls, w.call(w.Context(), p, "n", redlock.WithPriority(i)))
+			calls = append(calls, w.goLock(w.Context(), p, []string{"n", "own"}[i%2]))
+			calls = append(calls, w.goLock(w.Context(), p, "n", redlock.WithPriority(i)))
 		}
 		after(time.Second)
 		equal(w, w.queued("n"), 5, "masters with a queue")
@@ -519,7 +527,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 			w.isError(c.fails(time.Second), redlock.ErrClosed)
 		}
 		w.isError(mine.Unlock(w.Context()), redlock.ErrClosed)
-		w.unlock(holder)
+		w.noError(holder.Unlock(w.Context()))
 		w.nothingLeft("n", "own")
 	})
 }
@@ -529,26 +537,26 @@ func TestCloseEndsEveryWait(t *testing.T) {
 func TestWinnerLeavesQueueOfRefusingMaster(t *testing.T) {
 	bubble(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		k := w.take(a, "n")
+		k := must(a.Lock(w.Context(), "n"))(w)
 		c := b.waits("n")
 		a.hold(4)
-		go w.unlock(k)
+		w.goUnlock(k)
 		won := c.gets(10 * time.Second)
 		after(time.Second)
 		if n := w.queued("n"); n != 0 {
 			w.Errorf("the winner is in the queues of %d masters", n)
 		}
 		a.release()
-		w.unlock(won)
+		w.noError(won.Unlock(w.Context()))
 	})
 }
 
 // A waiting call whose attempts win too late continues to wait, so it stays in the queue of a master that refuses them.
 func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		w.take(w.locker(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
+		must(w.locker().Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
 		c := w.peer("waiter")
-		waiting := w.call(w.within(10*time.Second), c, "n", redlock.WithTTL(200*time.Millisecond))
+		waiting := w.goLock(w.within(10*time.Second), c, "n", redlock.WithTTL(200*time.Millisecond))
 		after(time.Second)
 		w.masters.Master(0).Evict("n")
 		w.masters.Master(1).Evict("n")
@@ -565,7 +573,7 @@ func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 			w.Errorf("the waiter was absent for %d ms of a second", absent)
 		}
 		w.delay(0)
-		w.unlock(waiting.gets(5 * time.Second))
+		w.noError(waiting.gets(5 * time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -573,15 +581,15 @@ func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 func TestWinnerLeavesQueueOfMasterWithLaterFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		k := w.take(a, "n")
+		k := must(a.Lock(w.Context(), "n"))(w)
 		c := b.waits("n")
 		w.masters.Master(4).SetFence("n", fmt.Sprintf("%016d", time.Now().Add(10*time.Second).UnixMicro()))
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		won := c.gets(10 * time.Second)
 		after(time.Second)
 		if n := w.queued("n"); n != 0 {
 			w.Errorf("the winner is in the queues of %d masters", n)
 		}
-		w.unlock(won)
+		w.noError(won.Unlock(w.Context()))
 	})
 }

@@ -31,11 +31,11 @@ func TestWatchReportsLeader(t *testing.T) {
 		if h := <-reports; h.ID != "" {
 			w.Errorf("the first report is %+v, want no holder", h)
 		}
-		k := w.take(l, "boss")
+		k := must(l.Lock(w.Context(), "boss"))(w)
 		if h := <-reports; h.Label != "the first" || h.Token != k.Token() {
 			w.Errorf("reported %+v for a leader with token %d", h, k.Token())
 		}
-		w.setValue(k, "v1")
+		w.must(k.SetValue(w.Context(), "v1"))
 		if h := <-reports; h.Token != k.Token() || h.Value != "v1" {
 			w.Errorf("reported %+v for a new value", h)
 		}
@@ -44,7 +44,7 @@ func TestWatchReportsLeader(t *testing.T) {
 		if n := w.count("inspect") - before; len(reports) != 0 || n > 11*3 {
 			w.Errorf("in ten seconds without changes: %d inspections, %d reports", n, len(reports))
 		}
-		w.unlock(k)
+		w.noError(k.Unlock(w.Context()))
 		if h := <-reports; h.ID != "" {
 			w.Errorf("reported %+v after the end of the lock", h)
 		}

@@ -33,7 +33,7 @@ func TestPausedClientQuarantinesNoMaster(t *testing.T) {
 				healthy := w.over(w.pool(transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
 				after(500 * time.Millisecond)
 				w.locker() // the client whose machine is paused
-				k := w.take(healthy, "a", redlock.WithTTL(30*time.Second))
+				k := must(healthy.Lock(w.Context(), "a", redlock.WithTTL(30*time.Second)))(w)
 				after(time.Second)
 				before := w.recordList()
 				// The machine is paused for 20 s: 20 s pass for the masters and for the other client.
@@ -62,7 +62,7 @@ func TestClientWithFewMastersQuarantinesNone(t *testing.T) {
 			virtual(t, c.n, func(w *cluster) {
 				w.masters.Master(c.slow).SetClock(-16*time.Second, 1)
 				healthy := w.locker()
-				k := w.take(healthy, "a", redlock.WithTTL(10*time.Second))
+				k := must(healthy.Lock(w.Context(), "a", redlock.WithTTL(10*time.Second)))(w)
 				after(20 * time.Second) // the slow master has lost its vote
 				before := w.recordList()
 				var not []int
@@ -105,7 +105,7 @@ func TestJointClientQuarantinesNoOldMaster(t *testing.T) {
 				}
 				w.each(func(_ int, m *memory.Master) { m.SetClock(slow, 1) }, next...)
 				l := w.some(old)
-				k := w.take(l, "a", redlock.WithTTL(10*time.Second))
+				k := must(l.Lock(w.Context(), "a", redlock.WithTTL(10*time.Second)))(w)
 				after(time.Second)
 				both := redlock.Configuration{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)}
 				w.start(w.poolOver(w.urls(old...)), redlock.WithConfiguration(both))
@@ -135,7 +135,7 @@ func TestJumpAfterRecordFromTheFuture(t *testing.T) {
 				holder, rival := w.locker(), w.locker()
 				w.must(rival.WaitReady(w.Context()))
 				after(time.Second)
-				k := w.take(holder, "n", redlock.WithTTL(8*time.Second), redlock.WithExtension(false))
+				k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(8*time.Second), redlock.WithExtension(false)))(w)
 				after(50 * time.Millisecond)
 				w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 				w.masters.Master(0).SetClock(10*time.Minute, 1)
@@ -156,7 +156,7 @@ func TestJumpAfterRecordFromTheFuture(t *testing.T) {
 								b.Token(),
 							)
 						}
-						w.unlock(b)
+						w.noError(b.Unlock(w.Context()))
 						return
 					}
 					if !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
@@ -219,7 +219,7 @@ func TestFenceAheadDoesNotKeepName(t *testing.T) {
 					w.masters.Master(i).SetClock(time.Hour, 1)
 				}
 				l := w.locker()
-				w.unlock(w.take(l, "cron"))
+				w.noError(l.Do(w.Context(), "cron", nothing))
 				for i := range 3 {
 					w.masters.Master(i).SetClock(0, 1)
 				}
@@ -227,14 +227,14 @@ func TestFenceAheadDoesNotKeepName(t *testing.T) {
 				other := w.locker()
 				switch kind {
 				case "min hold":
-					w.unlock(w.take(l, "cron", redlock.WithMinHold(5*time.Second)))
+					w.noError(l.Do(w.Context(), "cron", nothing, redlock.WithMinHold(5*time.Second)))
 				case "dead holder":
 					dead := w.locker()
-					w.take(dead, "cron", redlock.WithTTL(5*time.Second), redlock.WithExtension(false))
+					must(dead.Lock(w.Context(), "cron", redlock.WithTTL(5*time.Second), redlock.WithExtension(false)))(w)
 					after(6 * time.Second)
 				default:
-					k := w.take(l, "cron", redlock.WithTTL(5*time.Second))
-					w.unlock(k)
+					k := must(l.Lock(w.Context(), "cron", redlock.WithTTL(5*time.Second)))(w)
+					w.noError(k.Unlock(w.Context()))
 				}
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(w.Context(), 2*time.Hour)
@@ -242,7 +242,7 @@ func TestFenceAheadDoesNotKeepName(t *testing.T) {
 				k, err := other.Lock(ctx, "cron")
 				w.must(err)
 				w.wantSince(start, 30*time.Second)
-				w.unlock(k)
+				w.noError(k.Unlock(w.Context()))
 			})
 		})
 	}
@@ -254,7 +254,7 @@ func TestOneWrongClockEndsNoLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.stop(3, 4)
 		l, rival := w.locker(), w.locker()
-		k := w.take(l, "x", redlock.WithTTL(8*time.Second))
+		k := must(l.Lock(w.Context(), "x", redlock.WithTTL(8*time.Second)))(w)
 		after(time.Second)
 		w.masters.Master(0).SetClock(12*time.Second, 1)
 		w.isError(errOf(rival.TryLock(w.Context(), "x")), redlock.ErrHeld)
@@ -270,7 +270,7 @@ func TestOneWrongClockEndsNoShare(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.stop(3, 4)
 		l := w.locker()
-		k := w.wlock(l.RWLock("x"), redlock.WithTTL(8*time.Second))
+		k := must(l.RWLock("x").Lock(w.Context(), redlock.WithTTL(8*time.Second)))(w)
 		after(time.Second)
 		w.masters.Master(0).SetClock(12*time.Second, 1)
 		after(20 * time.Second)
@@ -315,7 +315,7 @@ func TestOneClockThatJumpsEndsNoShare(t *testing.T) {
 				if k.Err() == nil {
 					t.Errorf("there are two writers, with %v left of the first; tokens %d, %d", k.Remaining(), k.Token(), b.Token())
 				}
-				w.unlock(b)
+				w.noError(b.Unlock(w.Context()))
 			})
 		})
 	}
