@@ -13,8 +13,8 @@ import (
 
 // Tests of LockAll.
 
-// free fails the test if a master has a lock of one of these names.
-func (w *cluster) free(names ...string) {
+// wantFree fails the test if a master has a lock of one of these names.
+func (w *cluster) wantFree(names ...string) {
 	w.Helper()
 	after(100 * time.Millisecond)
 	for _, name := range names {
@@ -222,7 +222,7 @@ func TestOrderOfSlots(t *testing.T) {
 		c := w.background(func() (*redlock.Lock, error) { return l.Semaphore("p", 2).Acquire(ctx) })
 		after(time.Second)
 		w.noError(two.Unlock(w.Context()))
-		equal(w, c.gets(time.Second).Slot(), two.Slot(), "slot")
+		equal(w, c.mustLock(time.Second).Slot(), two.Slot(), "slot")
 		w.noError(one.Unlock(w.Context()))
 	})
 }
@@ -251,7 +251,7 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 		l := w.locker()
 		held := must(w.locker().Lock(w.Context(), "b"))(w)
 		names := []string{"a", "b", "c"}
-		short := w.within(10 * time.Second)
+		short := w.withTimeout(10 * time.Second)
 		for i, f := range []func() (*redlock.Locks, error){
 			func() (*redlock.Locks, error) { return l.TryLockAll(w.Context(), names) },
 			func() (*redlock.Locks, error) {
@@ -269,7 +269,7 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 			if deadline := errors.Is(err, context.DeadlineExceeded); deadline != (i == 3) {
 				w.Errorf("case %d: matches DeadlineExceeded: %v: %v", i, deadline, err)
 			}
-			w.free("a", "c")
+			w.wantFree("a", "c")
 		}
 		for _, names := range [][]string{nil, {"a", ""}} {
 			w.isError(errOf(l.LockAll(w.Context(), names)), redlock.ErrInvalid)
@@ -283,7 +283,7 @@ func TestLocksThatFailLeaveNothing(t *testing.T) {
 		after(time.Second)
 		w.noError(l.Close())
 		w.isError(<-failed, redlock.ErrClosed)
-		w.free("a", "c")
+		w.wantFree("a", "c")
 		w.noError(held.Unlock(w.Context()))
 	})
 }

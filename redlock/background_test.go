@@ -69,14 +69,14 @@ func (c *call) returned() bool {
 	}
 }
 
-// gets waits until the call has acquired the lock. It fails the test if that takes longer than bound.
-func (c *call) gets(bound time.Duration) *redlock.Lock {
+// mustLock waits until the call has acquired the lock. It fails the test if that takes longer than bound.
+func (c *call) mustLock(bound time.Duration) *redlock.Lock {
 	c.w.Helper()
 	k, _ := c.timed(bound)
 	return k
 }
 
-// timed is like gets, and also returns the elapsed time.
+// timed is like mustLock, and also returns the elapsed time.
 func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
 	c.w.Helper()
 	start := time.Now()
@@ -89,9 +89,9 @@ func (c *call) timed(bound time.Duration) (*redlock.Lock, time.Duration) {
 	return c.lock, time.Since(start)
 }
 
-// fails waits until the call has failed, and returns the error of the call. It fails the test if that takes longer
+// mustFail waits until the call has failed, and returns the error of the call. It fails the test if that takes longer
 // than bound.
-func (c *call) fails(bound time.Duration) error {
+func (c *call) mustFail(bound time.Duration) error {
 	c.w.Helper()
 	select {
 	case <-c.done:

@@ -55,12 +55,12 @@ func callbacks(f func()) map[string]redlock.Option {
 // differently from a Locker without callbacks. The cluster must have four masters, so that there is a warning.
 func (w *cluster) everything(l *redlock.Locker) {
 	w.Helper()
-	ctx := w.within(10 * time.Minute)
+	ctx := w.withTimeout(10 * time.Minute)
 	kept := must(l.Lock(w.Context(), "kept"))(w)
 	first := must(l.Lock(w.Context(), "a"))(w)
 	next := w.goLock(ctx, l, "a")
 	w.noError(first.Unlock(w.Context()))
-	w.noError(next.gets(time.Minute).Unlock(w.Context()))
+	w.noError(next.mustLock(time.Minute).Unlock(w.Context()))
 	all, err := l.LockAll(ctx, []string{"b", "c"})
 	w.must(err)
 	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))
@@ -99,7 +99,7 @@ func TestBlockedCallback(t *testing.T) {
 			release := sync.OnceFunc(func() { close(block) })
 			defer release()
 			time.AfterFunc(time.Hour, release) // so that a failing test ends
-			l := w.start(w.pool(), callbacks(func() { <-block })[name])
+			l := w.newLocker(w.pool(), callbacks(func() { <-block })[name])
 			l.Ready(w.Context())
 			w.everything(l)
 			held := must(l.Lock(w.Context(), "held"))(w)
@@ -108,7 +108,7 @@ func TestBlockedCallback(t *testing.T) {
 				w.Errorf("Close returned %v after %v", err, time.Since(began))
 			}
 			w.isError(held.Err(), redlock.ErrClosed)
-			w.free("held")
+			w.wantFree("held")
 		})
 	}
 }
@@ -164,7 +164,7 @@ func TestPanickingDo(t *testing.T) {
 				w.Errorf("%s: the panic of the function did not propagate", name)
 			}
 		}
-		w.free("m", "n")
+		w.wantFree("m", "n")
 	})
 }
 
@@ -203,7 +203,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 					return
 				}
 				for i, ctx := range contexts {
-					if !over(ctx) {
+					if !isDone(ctx) {
 						open[i] = time.Now()
 					}
 				}

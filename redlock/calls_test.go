@@ -44,7 +44,7 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 // that it returns ErrNoQuorum, because the release is not confirmed.
 func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l := w.over(w.pool(pool.WithTimeout(time.Minute)))
+		l := w.readyLocker(w.pool(pool.WithTimeout(time.Minute)))
 		k := must(l.Lock(w.Context(), "n", redlock.WithTTL(500*time.Millisecond), redlock.WithExtension(false)))(w)
 		w.hang(0, 1)
 		start := time.Now()
@@ -102,7 +102,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 	var all sync.WaitGroup
 	for name, call := range calls {
 		all.Go(func() {
-			ctx := w.within(long)
+			ctx := w.withTimeout(long)
 			start := time.Now()
 			err := call(ctx)
 			if took := time.Since(start); took > long+15*time.Millisecond {
@@ -164,8 +164,8 @@ func TestHungMinorityAddsNoTime(t *testing.T) {
 func TestNewNeedsNoMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.hang()
-		early := w.start(w.pool())
-		ctx := w.within(20 * time.Millisecond)
+		early := w.newLocker(w.pool())
+		ctx := w.withTimeout(20 * time.Millisecond)
 		w.isError(errOf(early.TryLock(ctx, "a")), redlock.ErrNoQuorum, context.DeadlineExceeded) // no master has answered
 		w.resume()
 		w.stop()
@@ -195,7 +195,7 @@ func TestNewNeedsNoMaster(t *testing.T) {
 func TestCloseReleasesEverything(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.pool()
-		l := w.over(p)
+		l := w.readyLocker(p)
 		k := must(l.Lock(w.Context(), "exported"))(w)
 		var contexts []context.Context
 		for n := range 100 {
@@ -208,7 +208,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 		start := time.Now()
 		w.noError(l.Close())
 		w.wantSince(start, 50*time.Millisecond)
-		w.isError(waiting.fails(time.Second), redlock.ErrClosed)
+		w.isError(waiting.mustFail(time.Second), redlock.ErrClosed)
 		for n, ctx := range contexts {
 			if ctx.Err() == nil {
 				w.Fatalf("the context of lock %d has not ended", n)
@@ -220,7 +220,7 @@ func TestCloseReleasesEverything(t *testing.T) {
 		w.isError(errOf(l.Lock(w.Context(), "a")), redlock.ErrClosed)
 		w.isError(errOf(k.Export()), redlock.ErrClosed)
 		w.delay(0)
-		w.over(p) // the pool is still open
+		w.readyLocker(p) // the pool is still open
 	})
 }
 
@@ -277,7 +277,7 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 		w.isError(err, context.Canceled, errWhy, redlock.ErrNoQuorum)
 		w.notError(err, context.DeadlineExceeded, redlock.ErrHeld)
 
-		timed := w.within(time.Second)
+		timed := w.withTimeout(time.Second)
 		_, err = l.Lock(timed, "a")
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
 		w.notError(err, context.Canceled)
@@ -292,7 +292,7 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
 
 		w.masters.Take("a", 20*time.Second)
-		timed = w.within(time.Second)
+		timed = w.withTimeout(time.Second)
 		_, err = l.Lock(timed, "a")
 		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
 		w.notError(err, redlock.ErrNoQuorum)
@@ -383,7 +383,7 @@ func TestOwnershipIsThroughContext(t *testing.T) {
 		if other.returned() {
 			w.Error("the goroutine with a different context got the lock")
 		}
-		w.noError(inner.gets(time.Second).Unlock(w.Context()), k.Unlock(w.Context()))
-		w.wantLater(other.gets(time.Second), k)
+		w.noError(inner.mustLock(time.Second).Unlock(w.Context()), k.Unlock(w.Context()))
+		w.wantLater(other.mustLock(time.Second), k)
 	})
 }

@@ -47,9 +47,9 @@ func (w *cluster) onOf(name string, which ...int) (n int) {
 	return n
 }
 
-func (w *cluster) change(l *redlock.Locker, s redlock.Configuration) {
+func (w *cluster) reconfigure(l *redlock.Locker, s redlock.Configuration) {
 	w.Helper()
-	w.must(admin.Of(l).Reconfigure(w.within(time.Minute), s))
+	w.must(admin.Of(l).Reconfigure(w.withTimeout(time.Minute), s))
 	synctest.Wait() // wait for all next masters, not only for a majority
 }
 
@@ -70,7 +70,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			old := redlock.Configuration{Epoch: 0, Masters: w.urls(c.old...)}
 			both := redlock.Configuration{Epoch: 1, Masters: old.Masters, Next: w.urls(c.next...)}
 			next := redlock.Configuration{Epoch: 2, Masters: both.Next}
-			a, b := w.some(c.old), w.some(c.old)
+			a, b := w.readyLocker(w.poolOf(c.old...)), w.readyLocker(w.poolOf(c.old...))
 			held := must(a.Lock(w.Context(), "throughout"))(w)
 			manual := must(a.Lock(w.Context(), "by hand", redlock.WithExtension(false), redlock.WithTTL(30*time.Second)))(w)
 			apart := func(when string) {
@@ -91,13 +91,13 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			}
 			token := held.Token()
 			apart("before")
-			w.change(a, both)
+			w.reconfigure(a, both)
 			apart("one uses both")
 			w.noError(manual.Extend(w.Context()))
 			synctest.Wait()
 			equal(w, w.onOf("by hand", c.next...), len(c.next), "next masters with the lock")
 			w.isError(a.FinishChange(w.Context()), redlock.ErrIncomplete)
-			w.change(b, both)
+			w.reconfigure(b, both)
 			apart("all use both")
 			w.must(a.RaiseEpoch(w.Context()))
 			apart("the epoch is raised")
@@ -113,9 +113,9 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 				w.Errorf("after two max TTLs Change returned %+v, %v", is, err)
 			}
 			w.must(a.FinishChange(w.Context()))
-			w.change(b, next)
+			w.reconfigure(b, next)
 			apart("one uses the next")
-			w.change(a, next)
+			w.reconfigure(a, next)
 			apart("all use the next")
 			if held.Token() != token {
 				w.Error("the token has changed")
@@ -127,7 +127,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			apart("at the end")
 			w.noError(held.Unlock(w.Context()))
 			synctest.Wait()
-			w.free("throughout", "by hand", "x")
+			w.wantFree("throughout", "by hand", "x")
 			after(time.Minute)
 			for _, i := range c.old {
 				if m := w.masters.Master(i); !strings.Contains(strings.Join(next.Masters, " "), m.Addr()) && m.Connections() != 0 {
@@ -159,8 +159,8 @@ func (w *cluster) states(old, next []int) (first, both, last redlock.Configurati
 func TestClientWithOldMastersIsRefused(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, last := w.states(oldFive, nextFive)
-		current, late := w.some(oldFive), w.some(oldFive)
-		w.change(current, both)
+		current, late := w.readyLocker(w.poolOf(oldFive...)), w.readyLocker(w.poolOf(oldFive...))
+		w.reconfigure(current, both)
 		k := must(late.Lock(w.Context(), "old"))(w) // late uses only the old set, and current uses both
 		synctest.Wait()
 		w.isError(errOf(current.TryLock(w.Context(), "old")), redlock.ErrHeld)
@@ -174,7 +174,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		}
 		w.must(current.RaiseEpoch(w.Context()))
 		w.ends(k.Context(w.Context()), 11*time.Second, redlock.ErrLost)
-		again := w.some(oldFive)
+		again := w.readyLocker(w.poolOf(oldFive...))
 		for i, l := range []*redlock.Locker{late, again} {
 			_, err := l.TryLock(w.Context(), "other")
 			if i == 0 { // a running client learns of the epoch at its first attempt
@@ -200,8 +200,8 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		_, both, _ := w.states(oldThree, []int{2, 3, 4})
-		current := w.some(oldThree)
-		w.change(current, both)
+		current := w.readyLocker(w.poolOf(oldThree...))
+		w.reconfigure(current, both)
 		w.must(current.RaiseEpoch(w.Context()))
 		after(20 * time.Second)
 		w.stop(1)
@@ -221,7 +221,8 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		first, both, last := w.states(oldFive, nextFive)
-		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutRestartGuard())
+		l, unguarded := w.readyLocker(w.poolOf(oldFive...)), w.readyLocker(w.poolOf(oldFive...),
+			redlock.WithoutRestartGuard())
 		refused := func(l *redlock.Locker, s redlock.Configuration, text string) {
 			w.Helper()
 			err := admin.Of(l).Reconfigure(w.Context(), s)
@@ -242,8 +243,8 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 			"must be the masters of epoch")
 		refused(unguarded, both, "guard is off")
 		w.must(admin.Of(l).Reconfigure(w.Context(), first))
-		w.change(l, both)
-		w.change(l, both)
+		w.reconfigure(l, both)
+		w.reconfigure(l, both)
 		refused(l, first, "already have epoch")
 		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "must be the next masters of epoch")
 		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
@@ -257,8 +258,8 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 func TestLockOfOldMastersIsImported(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, _ := w.states(oldFive, nextFive)
-		from, to := w.some(oldFive), w.some(oldFive)
-		w.change(to, both)
+		from, to := w.readyLocker(w.poolOf(oldFive...)), w.readyLocker(w.poolOf(oldFive...))
+		w.reconfigure(to, both)
 		handle, err := must(from.Lock(w.Context(), "a"))(w).Export()
 		w.must(err)
 		k := must(to.Import(w.Context(), handle))(w)
@@ -276,15 +277,15 @@ func TestMastersReturnWhenTheyAreRetired(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"no pause": 0, "retired in between": 2 * time.Second} {
 		subtest(t, name, 6, func(w *cluster) {
 			first, both, last := w.states(oldThree, []int{3, 4, 5})
-			l := w.some(oldThree)
-			w.change(l, both)
+			l := w.readyLocker(w.poolOf(oldThree...))
+			w.reconfigure(l, both)
 			w.must(l.RaiseEpoch(w.Context()))
 			after(2 * time.Minute)
 			w.must(l.FinishChange(w.Context()))
-			w.change(l, last)
+			w.reconfigure(l, last)
 			after(redlock.DefaultMaxTTL - time.Second) // one second before the old masters are retired
 			back := redlock.Configuration{Epoch: 3, Masters: last.Masters, Next: first.Masters}
-			w.must(l.ReconfigureSlowly(w.within(time.Minute), back, pause))
+			w.must(l.ReconfigureSlowly(w.withTimeout(time.Minute), back, pause))
 			after(time.Minute)
 			for i, m := range l.Masters() {
 				if m.State != "voting" {
@@ -300,9 +301,9 @@ func TestMastersReturnWhenTheyAreRetired(t *testing.T) {
 func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 	virtual(t, 10, func(w *cluster) {
 		_, both, _ := w.states(oldFive, nextFive)
-		l := w.some(oldFive)
+		l := w.readyLocker(w.poolOf(oldFive...))
 		w.stop(5, 6, 7)
-		err := admin.Of(l).Reconfigure(w.within(3*time.Second), both)
+		err := admin.Of(l).Reconfigure(w.withTimeout(3*time.Second), both)
 		w.isError(err, redlock.ErrNoQuorum)
 		w.noError(l.Do(w.Context(), "a", nothing))
 		if l.Set().Epoch != 0 {
@@ -310,7 +311,7 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		}
 		w.restart(true, 5, 6, 7)
 		after(40 * time.Second) // the quarantine, since the servers are new processes
-		w.change(l, both)
+		w.reconfigure(l, both)
 		w.noError(l.Do(w.Context(), "a", nothing))
 	})
 }
@@ -322,29 +323,29 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		urls := w.masters.URLs()
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
-		l, first := w.client(0, 1, 2), w.client(3, 4, 5)
-		w.must(errors.Join(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(first).Admit(w.within(time.Minute)),
-			first.Close(), admin.Of(l).Reconfigure(w.within(2*time.Minute), both),
-			l.RaiseEpoch(w.within(time.Minute))))
+		l, first := w.newLocker(w.poolOf(0, 1, 2)), w.newLocker(w.poolOf(3, 4, 5))
+		w.must(errors.Join(admin.Of(l).Admit(w.withTimeout(time.Minute)), admin.Of(first).Admit(w.withTimeout(time.Minute)),
+			first.Close(), admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), both),
+			l.RaiseEpoch(w.withTimeout(time.Minute))))
 		after(2 * time.Minute)
 		w.masters.Master(5).Stop()
-		operator := w.start(w.poolOver(urls), redlock.WithConfiguration(both), clients.AsObserver())
-		w.must(operator.FinishChange(w.within(time.Minute)), operator.Close())
+		operator := w.newLocker(w.poolOver(urls), redlock.WithConfiguration(both), clients.AsObserver())
+		w.must(operator.FinishChange(w.withTimeout(time.Minute)), operator.Close())
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
 		k := must(ahead.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		ahead.kill()
 		w.restart(false, 3, 4)
 		w.restart(true, 5)
 		after(2 * time.Second)
-		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
-		if _, err := l.TryLock(w.within(time.Second), "n"); err == nil && k.Err() == nil {
+		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
+		if _, err := l.TryLock(w.withTimeout(time.Second), "n"); err == nil && k.Err() == nil {
 			w.Error("two clients hold the name")
 		}
 		after(time.Minute)
-		if err := l.AbortChange(w.within(time.Minute)); err != nil || k.Err() == nil {
+		if err := l.AbortChange(w.withTimeout(time.Minute)); err != nil || k.Err() == nil {
 			w.Errorf("after the quarantine AbortChange returned %v; the lock ended with %v", err, k.Err())
 		}
-		w.locks("the client", l)
+		w.wantLocks("the client", l)
 
 	}, memory.Fresh())
 }

@@ -44,7 +44,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			}
 			w.resume()
 			after(3 * time.Second)
-			w.free("n")
+			w.wantFree("n")
 		}
 		ctx, cancel := context.WithCancel(w.Context())
 		if err := l.Do(ctx, "n", func(context.Context, *redlock.Lock) error {
@@ -137,7 +137,7 @@ func TestShutdownWaitsForDo(t *testing.T) {
 		}()
 		<-started
 		began := time.Now()
-		w.noError(l.Shutdown(w.within(time.Minute)))
+		w.noError(l.Shutdown(w.withTimeout(time.Minute)))
 		if took := time.Since(began); took < 10*time.Second {
 			w.Errorf("Shutdown took only %v", took)
 		}
@@ -205,9 +205,9 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 				must(other.RWLock("rw").Lock(w.Context()))(w),
 			}
 			result, drained := make(chan error, 1), make(chan error, 1)
-			go func() { result <- call(w.within(limit), l) }()
+			go func() { result <- call(w.withTimeout(limit), l) }()
 			after(3 * time.Second)
-			go func() { drained <- l.Shutdown(w.within(limit)) }()
+			go func() { drained <- l.Shutdown(w.withTimeout(limit)) }()
 			after(3 * time.Second)
 			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
 			for _, k := range held {
@@ -291,7 +291,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		k := must(l.Lock(w.Context(), "a"))(w)
-		w.isError(l.Shutdown(w.within(time.Second)), context.DeadlineExceeded)
+		w.isError(l.Shutdown(w.withTimeout(time.Second)), context.DeadlineExceeded)
 		w.isError(k.Err(), redlock.ErrClosed)
 		w.noError(l.Close())
 	})
@@ -402,7 +402,7 @@ func TestFunctionReleasesItsLock(t *testing.T) {
 		}))
 		synctest.Wait()
 		w.noLog(&book)
-		w.free("a", "b")
+		w.wantFree("a", "b")
 	})
 }
 

@@ -93,7 +93,7 @@ func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
 		w.isError(late.Err(), redlock.ErrLost)
 		fresh := w.locker(redlock.WithAllMastersDurable())
 		for _, client := range []*redlock.Locker{l, fresh} {
-			w.says(errOf(client.TryLock(w.within(time.Minute), "a")), redlock.ErrNoQuorum, "appendonly no",
+			w.says(errOf(client.TryLock(w.withTimeout(time.Minute), "a")), redlock.ErrNoQuorum, "appendonly no",
 				"`CONFIG SET appendonly yes`")
 		}
 		after(time.Second)
@@ -175,7 +175,7 @@ func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
 			w.setConfig(setting, values[0])
 			after(fsyncNoticed)
 			w.isError(k.Err(), redlock.ErrLost)
-			w.says(errOf(l.TryLock(w.within(time.Minute), "a")), redlock.ErrNoQuorum,
+			w.says(errOf(l.TryLock(w.withTimeout(time.Minute), "a")), redlock.ErrNoQuorum,
 				"`CONFIG SET "+setting+" "+values[1]+"`")
 			w.setConfig(setting, values[1])
 			after(fsyncNoticed)

@@ -328,7 +328,7 @@ func (r *randomRun) pop() *redlock.Lock {
 func (r *randomRun) name() string { return fmt.Sprintf("%p/%d", r, r.n) }
 
 func (r *randomRun) step(what string) {
-	ctx := r.w.within(time.Minute)
+	ctx := r.w.withTimeout(time.Minute)
 	switch what {
 	case "lock":
 		r.n++

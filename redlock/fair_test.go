@@ -18,7 +18,7 @@ func (w *cluster) inOrder(k *redlock.Lock, calls []*call) {
 		after(5 * time.Millisecond) // the next call of the same Locker joins the queues only now
 		w.goUnlock(k)
 		last := k
-		k = c.gets(2 * time.Second)
+		k = c.mustLock(2 * time.Second)
 		w.wantLater(k, last)
 		for j, later := range calls[i+1:] {
 			if later.returned() {
@@ -68,7 +68,7 @@ func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 			w.Fatal("the later call got the lock")
 		}
 		a.wake()
-		k := first.gets(100 * time.Millisecond)
+		k := first.mustLock(100 * time.Millisecond)
 		w.inOrder(k, []*call{second})
 		w.delay(0)
 		w.nothingLeft("n")
@@ -104,7 +104,7 @@ func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 		held := must(w.locker().Lock(w.Context(), "x"))(w)
 		old := w.goLock(w.Context(), w.locker(), "x", redlock.WithFair())
 		after(time.Second)
-		late := w.goLock(w.Context(), w.start(w.pool()), "x", redlock.WithFair()) // does not know the time yet
+		late := w.goLock(w.Context(), w.newLocker(w.pool()), "x", redlock.WithFair()) // does not know the time yet
 		after(2 * time.Second)
 		w.inOrder(held, []*call{old, late})
 	})
@@ -114,9 +114,9 @@ func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 func TestFairCallCancelledEarlyLeavesQueue(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.hang()
-		l := w.start(w.pool())
-		w.isError(errOf(l.Lock(w.within(10*time.Millisecond), "x", redlock.WithFair())), context.DeadlineExceeded)
+		l := w.newLocker(w.pool())
+		w.isError(errOf(l.Lock(w.withTimeout(10*time.Millisecond), "x", redlock.WithFair())), context.DeadlineExceeded)
 		w.resume()
-		w.noError(l.Do(w.within(time.Minute), "x", nothing))
+		w.noError(l.Do(w.withTimeout(time.Minute), "x", nothing))
 	})
 }

@@ -328,7 +328,7 @@ func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		clk := clock.Runtime()
 		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
-		l := w.over(p, same)
+		l := w.readyLocker(p, same)
 		w.refuse("MOVED 1 10.0.0.2:7000", 0)
 		w.noError(l.Do(w.Context(), "n", nothing))
 		after(time.Millisecond) // the reply may come after those of the majority
@@ -336,10 +336,10 @@ func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 		after(time.Second)
 		w.wantStates(l, "qvv")
 		after(time.Second)
-		w.wantStates(w.over(p, same), "qvv")
+		w.wantStates(w.readyLocker(p, same), "qvv")
 		after(time.Minute)
 		w.wantStates(l, "vvv")
-		other := w.over(p, same)
+		other := w.readyLocker(p, same)
 		after(time.Second)
 		w.wantStates(other, "vvv")
 		w.wantStates(l, "vvv")
@@ -352,7 +352,7 @@ func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redloc
 	w.Helper()
 	clk := clock.Runtime()
 	p := w.pool(transport.WithClock(clk))
-	start = func() *redlock.Locker { return w.over(p, redlock.WithClock(clk)) }
+	start = func() *redlock.Locker { return w.readyLocker(p, redlock.WithClock(clk)) }
 	l = start()
 	w.masters.Master(0).SetClock(-time.Minute, 1)
 	w.refuse("MOVED 1 10.0.0.2:7000", 0)

@@ -59,8 +59,8 @@ func TestContextAfterHandoffOwnsNothing(t *testing.T) {
 		ctx := k.Context(w.Context())
 		c := w.goLock(w.Context(), p, "n")
 		w.noError(k.Unlock(w.Context()))
-		next := c.gets(time.Second)
-		equal(w, over(k), true, "Done is closed")
+		next := c.mustLock(time.Second)
+		equal(w, isDone(k), true, "Done is closed")
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
 		old := context.WithoutCancel(ctx) // old does not end, but still belongs to the old lock
 		w.isError(errOf(p.Lock(old, "n")), redlock.ErrReleased)
@@ -87,7 +87,7 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 		k := must(p.Lock(w.Context(), name))(w)
 		c := w.goLock(w.Context(), p, name, opts...)
 		w.noError(k.Unlock(w.Context()))
-		next := c.gets(time.Second)
+		next := c.mustLock(time.Second)
 		return next
 	}
 	virtual(t, 5, func(w *cluster) {
@@ -153,7 +153,7 @@ func TestHandoffsAreBounded(t *testing.T) {
 			if handed != bound.most || !other.returned() {
 				w.Errorf("handed off %d times, want %d; the other process has the lock: %t", handed, bound.most, other.returned())
 			}
-			got := other.gets(time.Second)
+			got := other.mustLock(time.Second)
 			w.wantLater(got, k)
 			w.delay(0)
 			w.noError(p.Close())

@@ -65,7 +65,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 					w.Errorf("the key is gone on master %d", i)
 				}
 			})
-			if !over(k) {
+			if !isDone(k) {
 				w.Error("Done is not closed")
 			}
 			w.resume()
@@ -118,7 +118,7 @@ func TestMaxHoldReleases(t *testing.T) {
 			first := must(p.Lock(w.Context(), "n"))(w)
 			c := w.goLock(w.Context(), p, "n", redlock.WithMaxHold(most))
 			w.noError(first.Unlock(w.Context()))
-			return c.gets(time.Second)
+			return c.mustLock(time.Second)
 		},
 		"re-entered": func(w *cluster, p *peer) locked {
 			k := hung()(w, p).(*redlock.Lock)
@@ -162,8 +162,8 @@ func TestMaxHoldWakesLocalWaiterFirst(t *testing.T) {
 		after(time.Second)
 		other := w.peer("other").waits("n", unpolled)
 		w.delay(time.Millisecond)
-		w.noError(local.gets(10 * time.Second).Unlock(w.Context()))
-		w.noError(other.gets(time.Second).Unlock(w.Context()))
+		w.noError(local.mustLock(10 * time.Second).Unlock(w.Context()))
+		w.noError(other.mustLock(time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -199,7 +199,7 @@ func TestMaxHoldEndsLeadership(t *testing.T) {
 			led <- p.Lead(ctx, "boss", func(context.Context, *redlock.Lock) error { <-hang; return nil })
 		}()
 		after(time.Millisecond)
-		w.noError(w.goLock(w.Context(), w.peer("other"), "boss").gets(1100 * time.Millisecond).Unlock(w.Context()))
+		w.noError(w.goLock(w.Context(), w.peer("other"), "boss").mustLock(1100 * time.Millisecond).Unlock(w.Context()))
 		cancel()
 		close(hang)
 		w.isError(<-led, context.Canceled)
@@ -237,7 +237,7 @@ func TestMaxHoldReleaseIsResent(t *testing.T) {
 		book.wants(w, 1, "INFO", `msg="redlock: lock reached its max hold, releasing it"`, "lock=n", "held=5")
 		book.wants(w, 0, "lock was lost")
 		p.cut()
-		w.noError(w.goLock(w.Context(), other, "n").gets(3 * time.Second).Unlock(w.Context()))
+		w.noError(w.goLock(w.Context(), other, "n").mustLock(3 * time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -381,7 +381,7 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 			for _, i := range random.Perm(5)[:2] {
 				slow[w.masters.Master(i).Addr()] = time.Duration(1+random.IntN(20)) * time.Millisecond
 			}
-			k := must(w.start(w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			k := must(w.newLocker(w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 				select {
 				case <-time.After(slow[addr]):
 					return w.masters.Dial(ctx, network, addr)
@@ -397,7 +397,7 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 			m.Restart(false)
 			m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL) // without a quarantine, which would only delay this test
 			after(11 * time.Second)
-			if over(k) {
+			if isDone(k) {
 				w.Fatalf("run %d: the lock is lost with the restart of one master: %v", run, k.Err())
 			}
 			w.noError(k.Unlock(w.Context()))
@@ -412,7 +412,7 @@ func TestErrorNamesHangingMasters(t *testing.T) {
 		l := w.locker()
 		for _, d := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 450 * time.Millisecond} {
 			w.hang(1, 2, 4)
-			err := errOf(l.TryLock(w.within(d), fmt.Sprint("n", d)))
+			err := errOf(l.TryLock(w.withTimeout(d), fmt.Sprint("n", d)))
 			w.isError(err, context.DeadlineExceeded)
 			w.each(func(_ int, m *memory.Master) {
 				said := regexp.MustCompile(regexp.QuoteMeta(m.Addr()) + `[,:] [^;]*?\d(ms|s)\b`)
@@ -442,12 +442,12 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
 		p := w.pool()
-		l := w.start(p, h.option())
+		l := w.newLocker(p, h.option())
 		l.Ready(w.Context())
 		held, exported := must(l.Lock(w.Context(), "held"))(w), must(w.locker().Lock(w.Context(), "exported"))(w)
 		handle := must(exported.Export())(w)
 		w.must(p.Close())
-		ctx := w.within(time.Hour)
+		ctx := w.withTimeout(time.Hour)
 		for name, call := range map[string]func() (*redlock.Lock, error){
 			"Lock":    func() (*redlock.Lock, error) { return l.Lock(ctx, "n") },
 			"TryLock": func() (*redlock.Lock, error) { return l.TryLock(ctx, "n") },
@@ -472,7 +472,7 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 func TestCloseDuringReconfigure(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		for d := range 5 {
-			l := w.some([]int{0, 1, 2})
+			l := w.readyLocker(w.poolOf(0, 1, 2))
 			done := make(chan struct{})
 			go func() {
 				defer close(done)

@@ -63,7 +63,7 @@ func TestOneImporterWins(t *testing.T) {
 			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.IntN(5000)) * time.Microsecond) })
 			k := must(w.locker().Lock(w.Context(), "a"))(w)
 			handle := must(k.Export())(w)
-			ctx := w.within(30 * time.Second)
+			ctx := w.withTimeout(30 * time.Second)
 			var won atomic.Int32
 			var all sync.WaitGroup
 			for _, l := range lockers {
@@ -194,7 +194,8 @@ func TestClientWithOtherMastersImportsNothing(t *testing.T) {
 		k := must(a.Lock(w.Context(), "x"))(w)
 		handle := must(k.Export())(w)
 		after(100 * time.Millisecond)
-		w.isError(errOf(w.over(p).Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))), redlock.ErrNoQuorum)
+		w.isError(errOf(w.readyLocker(p).Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))),
+			redlock.ErrNoQuorum)
 	})
 }
 
@@ -249,8 +250,8 @@ func TestImportedLockGoesToContender(t *testing.T) {
 		second = w.goLock(w.Context(), l, "x", many)
 		after(time.Second)
 		w.noError(must(l.Import(w.Context(), must(held.Export())(w), many))(w).Unlock(w.Context()))
-		w.noError(first.gets(5 * time.Second).Unlock(w.Context()))
-		w.noError(second.gets(5 * time.Second).Unlock(w.Context()))
+		w.noError(first.mustLock(5 * time.Second).Unlock(w.Context()))
+		w.noError(second.mustLock(5 * time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -266,7 +267,7 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 		after(time.Second)
 		a.lateTo(1, 2*time.Millisecond)
 		b.lateTo(0, 2*time.Millisecond)
-		ctx := w.within(10 * time.Minute)
+		ctx := w.withTimeout(10 * time.Minute)
 		began := time.Now()
 		var took [2]time.Duration
 		var errs [2]error
@@ -283,7 +284,7 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 			w.Errorf("with two of three masters up the imports ended after %v: %v; and %v: %v", took[0], errs[0],
 				took[1], errs[1])
 		}
-		w.noError(waiting.gets(10 * time.Minute).Unlock(w.Context()))
+		w.noError(waiting.mustLock(10 * time.Minute).Unlock(w.Context()))
 	})
 }
 

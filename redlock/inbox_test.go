@@ -33,8 +33,8 @@ func (w *cluster) idOf(name string) string {
 	return id
 }
 
-// force ends the lock of name by a forced release.
-func (w *cluster) force(l *redlock.Locker, name string) {
+// forceRelease ends the lock of name by a forced release.
+func (w *cluster) forceRelease(l *redlock.Locker, name string) {
 	w.Helper()
 	who := must(l.Inspect(w.Context(), name))(w)
 	must(admin.Of(l).ForceRelease(w.Context(), name, who.ID))(w)
@@ -47,9 +47,9 @@ var hearCases = []struct {
 	lose   func(w *cluster, p *peer)
 	within time.Duration // the lock must end within this time
 }{
-	{"forced release", nil, func(w *cluster, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
+	{"forced release", nil, func(w *cluster, _ *peer) { w.forceRelease(w.locker(), "n") }, 3 * trip},
 	{"forced release, not extended", []redlock.LockOption{redlock.WithExtension(false)},
-		func(w *cluster, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
+		func(w *cluster, _ *peer) { w.forceRelease(w.locker(), "n") }, 3 * trip},
 	{"another client has it", nil, func(w *cluster, _ *peer) {
 		for i := range 3 {
 			w.masters.Master(i).Evict("n")
@@ -58,15 +58,15 @@ var hearCases = []struct {
 	}, 4 * trip},
 	{"no inbox", nil, func(w *cluster, p *peer) {
 		p.deafen()
-		w.force(w.locker(), "n")
+		w.forceRelease(w.locker(), "n")
 	}, redlock.DefaultTTL/3 + trip},
 	{"lost messages", nil, func(w *cluster, p *peer) {
 		p.tampering(lost)
-		w.force(w.locker(), "n")
+		w.forceRelease(w.locker(), "n")
 	}, redlock.DefaultTTL/3 + trip},
 	{"a frozen client", nil, func(w *cluster, p *peer) {
 		p.hang()
-		w.force(w.locker(), "n")
+		w.forceRelease(w.locker(), "n")
 		p.wake()
 	}, 3 * trip},
 }
@@ -92,7 +92,7 @@ func TestHolderHears(t *testing.T) {
 		w.delay(trip / 2)
 		k := must(w.peer("p").RWLock("n").Lock(w.Context()))(w)
 		after(2 * time.Second)
-		w.force(w.locker(), "n")
+		w.forceRelease(w.locker(), "n")
 		w.ends(k.Context(w.Context()), 3*trip, redlock.ErrLost)
 		_ = k.Unlock(w.Context())
 	})
@@ -172,8 +172,8 @@ func requested(c <-chan struct{}) bool {
 	}
 }
 
-// request requests the release of name, and returns the number of holders that have received the request.
-func (w *cluster) request(l *redlock.Locker, name string) int {
+// requestRelease requests the release of name, and returns the number of holders that have received the request.
+func (w *cluster) requestRelease(l *redlock.Locker, name string) int {
 	w.Helper()
 	n, err := admin.Of(l).RequestRelease(w.Context(), name)
 	w.must(err)
@@ -196,16 +196,16 @@ var requestCases = []struct {
 		}()
 		after(time.Second / 2)
 		its := other.waits("n")
-		equal(w, w.request(other.Locker, "n"), 1, "holders with the request")
+		equal(w, w.requestRelease(other.Locker, "n"), 1, "holders with the request")
 		<-first
-		w.noError(its.gets(10 * trip).Unlock(w.Context()))
+		w.noError(its.mustLock(10 * trip).Unlock(w.Context()))
 	}},
 	{"without a holder", func(w *cluster, _, other *peer) {
-		equal(w, w.request(other.Locker, "n"), 0, "holders with the request")
+		equal(w, w.requestRelease(other.Locker, "n"), 0, "holders with the request")
 	}},
 	{"before the client is subscribed", func(w *cluster, p, other *peer) {
 		k := must(p.Lock(w.Context(), "n"))(w)
-		if n := w.request(other.Locker, "n"); n != 0 || requested(k.ReleaseRequested()) {
+		if n := w.requestRelease(other.Locker, "n"); n != 0 || requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
 		w.noError(k.Unlock(w.Context()))
@@ -213,10 +213,10 @@ var requestCases = []struct {
 	{"before ReleaseRequested is called", func(w *cluster, p, other *peer) {
 		k := must(p.Lock(w.Context(), "n"))(w)
 		after(2 * time.Second)
-		if n := w.request(other.Locker, "n"); n != 1 || !requested(k.ReleaseRequested()) {
+		if n := w.requestRelease(other.Locker, "n"); n != 1 || !requested(k.ReleaseRequested()) {
 			w.Errorf("%d holders have received the request", n)
 		}
-		w.request(other.Locker, "n")
+		w.requestRelease(other.Locker, "n")
 		w.noError(k.Unlock(w.Context()))
 	}},
 	{"of a re-entry", func(w *cluster, p, other *peer) {
@@ -224,7 +224,7 @@ var requestCases = []struct {
 		inner := must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
 		c := inner.ReleaseRequested()
 		after(5 * trip)
-		w.request(other.Locker, "n")
+		w.requestRelease(other.Locker, "n")
 		if !requested(c) || !requested(k.ReleaseRequested()) {
 			w.Error("the hold and its re-entry have not both received the request")
 		}
@@ -256,15 +256,15 @@ var requestCases = []struct {
 		after(5 * trip)
 		its := other.waits("n")
 		mine := w.goLock(w.Context(), p, "n")
-		w.request(other.Locker, "n")
+		w.requestRelease(other.Locker, "n")
 		w.noError(k.Unlock(w.Context()))
-		w.noError(its.gets(10 * trip).Unlock(w.Context()))
-		w.noError(mine.gets(time.Second).Unlock(w.Context()))
+		w.noError(its.mustLock(10 * trip).Unlock(w.Context()))
+		w.noError(mine.mustLock(time.Second).Unlock(w.Context()))
 	}},
 	{"of a lock that lingers", func(w *cluster, _, other *peer) {
 		p := w.peer("lingers", redlock.WithLinger(time.Hour))
 		idle(w, p)
-		w.request(other.Locker, "n")
+		w.requestRelease(other.Locker, "n")
 		after(5 * trip)
 		if w.on("n") > 0 {
 			w.Error("an idle lock was not released")
@@ -272,7 +272,7 @@ var requestCases = []struct {
 		k := must(p.Lock(w.Context(), "n"))(w)
 		c := k.ReleaseRequested()
 		after(5 * trip)
-		w.request(other.Locker, "n")
+		w.requestRelease(other.Locker, "n")
 		if !requested(c) {
 			w.Error("the request has not arrived")
 		}
@@ -310,7 +310,7 @@ var requestCases = []struct {
 	{"of readers", func(w *cluster, p, other *peer) {
 		one, two := must(p.RWLock("n").RLock(w.Context()))(w), must(other.RWLock("n").RLock(w.Context()))(w)
 		after(2 * time.Second)
-		equal(w, w.request(other.Locker, "n"), 2, "readers with the request")
+		equal(w, w.requestRelease(other.Locker, "n"), 2, "readers with the request")
 		for _, k := range []*redlock.Lock{one, two} {
 			if !requested(k.ReleaseRequested()) {
 				w.Error("a reader has not received the request")
@@ -331,7 +331,7 @@ var requestCases = []struct {
 			}()
 			after(10 * time.Millisecond)
 		}
-		if w.request(other.Locker, "n"); !requested(c) {
+		if w.requestRelease(other.Locker, "n"); !requested(c) {
 			w.Error("the holder has no request")
 		}
 		w.noError(k.Unlock(w.Context()))
@@ -361,7 +361,7 @@ var requestCases = []struct {
 		}
 		first := <-leads
 		after(time.Second)
-		w.request(other.Locker, "n")
+		w.requestRelease(other.Locker, "n")
 		if next := <-leads; next == first {
 			w.Errorf("%s leads again, want the other client", next)
 		}
@@ -429,7 +429,7 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
 			w.Fatalf("ForceRelease returned %d masters, %v, want 5", n, err)
 		}
-		next := waiting.gets(time.Second)
+		next := waiting.mustLock(time.Second)
 		w.wantLater(next, k)
 		w.ends(k.Context(w.Context()), redlock.DefaultTTL/3+time.Second, redlock.ErrLost)
 		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {

@@ -80,10 +80,10 @@ func moved(a, from, b int) string {
 	}
 }
 
-// unused fails the test if l acquires a name within two minutes.
-func (w *shardedCluster) unused(l *redlock.Locker, what, name string) {
+// wantNoLock fails the test if l acquires a name within two minutes.
+func (w *shardedCluster) wantNoLock(l *redlock.Locker, what, name string) {
 	w.Helper()
-	k, err := l.Lock(w.within(2*time.Minute), name)
+	k, err := l.Lock(w.withTimeout(2*time.Minute), name)
 	if err == nil {
 		w.Errorf("%s holds %q with token %d", what, name, k.Token())
 	}
@@ -109,7 +109,7 @@ func TestReturnAfterFewerShards(t *testing.T) {
 			}
 			after(time.Minute)
 			s.cut.Store(false)
-			w.unused(x, "the client with three shards", name)
+			w.wantNoLock(x, "the client with three shards", name)
 			if !apart {
 				w.noError(k.Unlock(w.Context()))
 			}
@@ -129,7 +129,7 @@ func TestLateLookAfterFewerShards(t *testing.T) {
 		w.must(admin.Of(y).Admit(w.Context()))
 		must(y.Lock(w.Context(), name))(w)
 		w.every(restart, 2)
-		w.unused(x, "the client with three shards", name)
+		w.wantNoLock(x, "the client with three shards", name)
 	})
 }
 
@@ -144,7 +144,7 @@ func TestAmnesiaAfterMoreShards(t *testing.T) {
 		w.must(admin.Of(y).Admit(w.Context()))
 		must(y.Lock(w.Context(), name))(w)
 		w.every(restart, 0)
-		w.unused(x, "the client with two shards", name)
+		w.wantNoLock(x, "the client with two shards", name)
 		for _, of := range in(3, 1) {
 			w.noError(y.Do(w.Context(), of[0], nothing))
 		}
@@ -203,7 +203,7 @@ func TestReplacesWritesAllOrNothing(t *testing.T) {
 		before, _ := w.sets[0].Master(0).Get("redlock:admission")
 		fails := func(what string, old *redlock.Locker) {
 			w.Helper()
-			ctx := w.within(time.Minute)
+			ctx := w.withTimeout(time.Minute)
 			if err := clients.SetOf(w.shards(0, 1, 2)).Replaces(ctx, clients.SetOf(old)); err == nil {
 				w.Errorf("%s: no error", what)
 			}

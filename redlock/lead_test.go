@@ -68,7 +68,7 @@ func TestLeaderReturns(t *testing.T) {
 		}
 		again.leave <- nil
 		w.noError(<-endedFirst)
-		w.free("boss")
+		w.wantFree("boss")
 	})
 }
 
@@ -121,14 +121,14 @@ func TestCampaignsThatEnd(t *testing.T) {
 		must(w.locker().Lock(w.Context(), "boss"))(w)
 		terms := make(chan term)
 		p := w.pool()
-		l := w.over(p, redlock.WithWaitLimit(time.Second))
+		l := w.readyLocker(p, redlock.WithWaitLimit(time.Second))
 		standby := w.campaign(w.Context(), l, 1, terms)
 		w.says(<-w.campaign(w.Context(), l, 1, terms, redlock.WithWaitLimit(-1)), redlock.ErrInvalid, "wait limit")
 		w.isError(<-w.campaign(w.Context(), l, 1, terms, redlock.WithTTL(time.Hour)), redlock.ErrInvalid)
 		after(time.Minute)
 		w.must(l.Close())
 		w.isError(<-standby, redlock.ErrClosed)
-		l = w.start(p, redlock.WithTries(1))
+		l = w.newLocker(p, redlock.WithTries(1))
 		w.must(l.WaitReady(w.Context()), p.Close())
 		w.isError(<-w.campaign(w.Context(), l, 1, terms), pool.ErrClosed)
 	})
@@ -138,7 +138,7 @@ func TestCampaignsThatEnd(t *testing.T) {
 func TestFailingLeaderPauses(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		ctx := w.within(20 * time.Second)
+		ctx := w.withTimeout(20 * time.Second)
 		n := 0
 		err := l.Lead(ctx, "boss", func(context.Context, *redlock.Lock) error { n++; return errors.New("mine") })
 		w.isError(err, context.DeadlineExceeded)
@@ -196,7 +196,7 @@ func TestCampaignEndsOnlyWithItsContext(t *testing.T) {
 			cancel()
 			two.leave <- two.ctx.Err()
 			w.isError(<-ended, context.Canceled)
-			w.free(name)
+			w.wantFree(name)
 		})
 	}
 }
@@ -234,7 +234,7 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 		three.leave <- ctx.Err()
 		w.isError(<-endedFirst, context.Canceled)
 		w.isError(<-endedSecond, context.Canceled)
-		w.free("boss")
+		w.wantFree("boss")
 	})
 }
 

@@ -52,7 +52,7 @@ func TestFastClockIsJudged(t *testing.T) {
 					if phased {
 						w.wire.block(1)
 					}
-					rival := w.start(w.pool())
+					rival := w.newLocker(w.pool())
 					after(700 * time.Millisecond)
 					w.wire.block()
 					after(5 * time.Second)
@@ -95,7 +95,7 @@ func TestLeapDuringDoubt(t *testing.T) {
 				holder := w.peer("holder")
 				after(5 * time.Second)
 				w.wire.block(2, 3, 4, 5)
-				rival := w.start(w.pool())
+				rival := w.newLocker(w.pool())
 				after(10 * time.Second)
 				k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(29*time.Second), redlock.WithExtension(false)))(w)
 				after(10 * time.Millisecond)
@@ -126,7 +126,7 @@ func TestAdmitWithAWrongClock(t *testing.T) {
 				l, other := w.locker(), w.locker()
 				w.wire.clear()
 				start := time.Now()
-				_ = admin.Of(l).Admit(w.within(10 * time.Second)) // it may not succeed while the clock is wrong
+				_ = admin.Of(l).Admit(w.withTimeout(10 * time.Second)) // it may not succeed while the clock is wrong
 				n := 0
 				for _, s := range w.wire.sent() {
 					if s.script() == "admit" {
@@ -156,7 +156,7 @@ func TestPausedClientThatReconnects(t *testing.T) {
 			t.Run(fmt.Sprint(n, gap), func(t *testing.T) {
 				virtual(t, n, func(w *cluster) {
 					c := newShiftClock(1)
-					healthy := w.over(w.pool(transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
+					healthy := w.readyLocker(w.pool(transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
 					after(500 * time.Millisecond)
 					p := w.peer("paused")
 					p.lateBy(func(master int) time.Duration { return time.Duration(master) * gap })

@@ -133,8 +133,8 @@ var lingerCases = []struct {
 		mine := w.goLock(w.Context(), p, "n")
 		after(trip / 4)
 		its := w.goLock(w.Context(), other, "n")
-		w.noError(mine.gets(time.Second).Unlock(w.Context()))
-		w.noError(its.gets(500 * time.Millisecond).Unlock(w.Context()))
+		w.noError(mine.mustLock(time.Second).Unlock(w.Context()))
+		w.noError(its.mustLock(500 * time.Millisecond).Unlock(w.Context()))
 	}},
 	{"a fair call of the same client", func(w *cluster, p, _ *peer) {
 		idle(w, p)
@@ -149,7 +149,7 @@ var lingerCases = []struct {
 		k := must(p.Lock(w.Context(), "n"))(w)
 		waits := w.goLock(w.Context(), p, "n", redlock.WithFair())
 		w.noError(k.Unlock(w.Context()))
-		w.noError(waits.gets(10 * trip).Unlock(w.Context()))
+		w.noError(waits.mustLock(10 * trip).Unlock(w.Context()))
 	}},
 	{"a minimum hold", func(w *cluster, p, other *peer) {
 		idle(w, p)
@@ -237,7 +237,7 @@ func TestLingerAmongWaiters(t *testing.T) {
 		w.noError(k.Unlock(w.Context()))
 		start := time.Now()
 		for _, c := range calls {
-			w.noError(c.gets(10 * time.Second).Unlock(w.Context()))
+			w.noError(c.mustLock(10 * time.Second).Unlock(w.Context()))
 		}
 		w.wantSince(start, clients*4*trip)
 	})
@@ -263,7 +263,7 @@ func TestNoLingerWhileCallAcquires(t *testing.T) {
 		after(2 * trip)
 		p.tampering(nil)
 		w.noError(k.Unlock(w.Context()))
-		w.noError(waits.gets(4 * trip).Unlock(w.Context()))
+		w.noError(waits.mustLock(4 * trip).Unlock(w.Context()))
 	})
 }
 
@@ -326,7 +326,7 @@ func TestLingerEndsContextsFirst(t *testing.T) {
 			defer func() { w.noError(k.Unlock(w.Context())) }()
 			mu.Lock()
 			defer mu.Unlock()
-			if slices.ContainsFunc(contexts, func(ctx context.Context) bool { return !over(ctx) }) {
+			if slices.ContainsFunc(contexts, func(ctx context.Context) bool { return !isDone(ctx) }) {
 				alive++
 			}
 			contexts = nil

@@ -66,14 +66,14 @@ func TestSelfDeadlockIsLogged(t *testing.T) {
 		after(time.Minute)
 		h.wants(w, 0, "waits for a lock of this Locker")
 		cancel()
-		w.isError(bounded.fails(time.Second), context.Canceled)
+		w.isError(bounded.mustFail(time.Second), context.Canceled)
 		deadlock := w.goLock(context.Background(), l, "n")
 		after(1100 * time.Millisecond)
 		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of its lock")
 		after(5 * time.Minute)
 		h.wants(w, 1, "waits for a lock of this Locker")
 		w.noError(k.Unlock(w.Context()))
-		w.noError(deadlock.gets(time.Second).Unlock(w.Context()))
+		w.noError(deadlock.mustLock(time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -122,16 +122,16 @@ var healthCases = []struct {
 		w.wantStates(l, "fffvv")
 		err := l.Healthy(w.Context())
 		w.says(err, redlock.ErrNoQuorum, "OOM")
-		w.isError(l.WaitReady(w.within(5*time.Second)), redlock.ErrNoQuorum, context.DeadlineExceeded)
+		w.isError(l.WaitReady(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum, context.DeadlineExceeded)
 		w.refuse("", 0, 1, 2)
-		k := call.gets(2 * time.Second)
+		k := call.mustLock(2 * time.Second)
 		after(time.Second) // until the votes after the majority have arrived
 		w.must(l.Healthy(w.Context()))
 		w.wantStates(l, "vvvvv")
 		h.wants(w, 3, "grants locks again")
 		h.wants(w, 1, "locks can be acquired again", "for=")
 		w.noError(k.Unlock(w.Context()), held.Unlock(w.Context()))
-		w.noError(waiting.gets(time.Second).Unlock(w.Context()))
+		w.noError(waiting.mustLock(time.Second).Unlock(w.Context()))
 		if got := l.Stats().Waiting; got["held"] != 0 || got["no_quorum"] != 0 {
 			w.Errorf("the waiting calls are %v, want none", got)
 		}
@@ -345,7 +345,7 @@ func TestLogLinesAreShort(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var book logbook
 		l := w.locker(book.option(), redlock.WithLabel("web-1"))
-		go func() { _, _ = l.Lock(w.within(2*time.Minute), "x") }()
+		go func() { _, _ = l.Lock(w.withTimeout(2*time.Minute), "x") }()
 		check := func(want string, times int) {
 			w.Helper()
 			lines := book.since()
@@ -364,7 +364,7 @@ func TestLogLinesAreShort(t *testing.T) {
 		for i := range 5 {
 			w.masters.Master(i).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
 		}
-		go func() { _, _ = l.Lock(w.within(time.Minute), "y") }()
+		go func() { _, _ = l.Lock(w.withTimeout(time.Minute), "y") }()
 		after(10 * time.Second)
 		check("no lock can be acquired", 6)
 		for i := range 5 {
@@ -482,7 +482,7 @@ func TestHangingDialIsNoDeadline(t *testing.T) {
 			}))
 		w.must(err)
 		w.Cleanup(func() { _ = p.Close() })
-		_, err = w.over(p).Lock(w.Context(), "x", redlock.WithWaitLimit(5*time.Second))
+		_, err = w.readyLocker(p).Lock(w.Context(), "x", redlock.WithWaitLimit(5*time.Second))
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, context.DeadlineExceeded)
 	})
@@ -491,7 +491,7 @@ func TestHangingDialIsNoDeadline(t *testing.T) {
 func TestWaitReadyErrorHasReasons(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		err := l.WaitReady(w.within(10 * time.Second))
+		err := l.WaitReady(w.withTimeout(10 * time.Second))
 		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, redlock.ErrQuarantine) ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			w.Errorf("during the quarantine WaitReady returned %v", err)
@@ -512,7 +512,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		after(time.Second)
 		lock := must(l.Lock(w.Context(), "x"))(w)
 		gone := w.pool()
-		orphan := w.start(gone)
+		orphan := w.newLocker(gone)
 		after(time.Second)
 		_ = gone.Close()
 		short := func() context.Context {

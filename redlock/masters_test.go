@@ -28,16 +28,16 @@ func TestAdmit(t *testing.T) {
 		start := time.Now()
 		w.masters.Master(2).Stop()
 		l := w.locker()
-		err := admin.Of(l).Admit(w.within(5 * time.Second))
+		err := admin.Of(l).Admit(w.withTimeout(5 * time.Second))
 		w.says(err, context.DeadlineExceeded, w.masters.Master(2).Addr(), "2 of 3")
 		w.notError(err, redlock.ErrNoQuorum)
 		must(l.Lock(w.Context(), "a", redlock.WithTries(1)))(w)
 		must(w.locker().Lock(w.Context(), "b", redlock.WithTries(1)))(w)
 		time.AfterFunc(5*time.Second, func() { w.restart(false, 2) })
-		w.must(admin.Of(l).Admit(w.within(time.Minute)))
+		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)))
 		w.wantSince(start, 15*time.Second)
 		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client still considers them voting
-		w.must(admin.Of(l).Admit(w.within(time.Minute)))
+		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)))
 		w.each(func(i int, m *memory.Master) {
 			if text := recordOf(m); !strings.Contains(text, "state=admitted") {
 				w.Errorf("master %d has the record %q", i, text)
@@ -55,7 +55,8 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.masters.Master(4).Stop()
 		after(3 * time.Second)
 		before := recordOf(w.masters.Master(0))
-		w.says(admin.Of(l).RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
+		w.says(admin.Of(l).RaiseMaxTTL(w.withTimeout(time.Minute), 5*time.Minute), redlock.ErrNoQuorum,
+			w.masters.Master(4).Addr(),
 			"4 of 5", "quorum is 5")
 		if recordOf(w.masters.Master(0)) != before {
 			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
@@ -63,7 +64,8 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.restart(true, 4)
 		after(40 * time.Second)
 		w.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		w.says(admin.Of(l).RaiseMaxTTL(w.within(time.Minute), 5*time.Minute), redlock.ErrNoQuorum, w.masters.Master(4).Addr(),
+		w.says(admin.Of(l).RaiseMaxTTL(w.withTimeout(time.Minute), 5*time.Minute), redlock.ErrNoQuorum,
+			w.masters.Master(4).Addr(),
 			"4 of 5", "quorum is 5", "OOM")
 		w.masters.Master(4).Refuse("")
 		w.masters.Master(4).Stop()
@@ -76,11 +78,11 @@ func TestRaiseMaxTTL(t *testing.T) {
 		}
 		long := w.locker(redlock.WithMaxTTL(5 * time.Minute))
 		start, ttl := time.Now(), redlock.WithTTL(4*time.Minute)
-		w.says(errOf(long.Lock(w.within(time.Minute), "a", ttl)), redlock.ErrTTLTooLong, "redlock max-ttl --set")
+		w.says(errOf(long.Lock(w.withTimeout(time.Minute), "a", ttl)), redlock.ErrTTLTooLong, "redlock max-ttl --set")
 		w.wantSince(start, 0)
 		w.restart(false, 4)
 		after(5 * time.Second)
-		w.must(admin.Of(l).RaiseMaxTTL(w.within(time.Minute), 5*time.Minute))
+		w.must(admin.Of(l).RaiseMaxTTL(w.withTimeout(time.Minute), 5*time.Minute))
 		for _, m := range l.Masters() {
 			if m.MaxTTL != 5*time.Minute {
 				w.Errorf("the max TTL is not 5 min: %+v", m)
@@ -176,10 +178,10 @@ func (w *cluster) records() (all string) {
 	return all
 }
 
-// locks fails the test unless l acquires and releases a lock.
-func (w *cluster) locks(what string, l *redlock.Locker) {
+// wantLocks fails the test unless l acquires and releases a lock.
+func (w *cluster) wantLocks(what string, l *redlock.Locker) {
 	w.Helper()
-	k, err := l.Lock(w.within(10*time.Second), "free")
+	k, err := l.Lock(w.withTimeout(10*time.Second), "free")
 	if err != nil {
 		w.Errorf("%s: Lock returned %v", what, err)
 		return
@@ -190,9 +192,9 @@ func (w *cluster) locks(what string, l *redlock.Locker) {
 // H98: a client whose list differs in one master acquires nothing and writes nothing, and its error shows both lists.
 func TestMasterList(t *testing.T) {
 	subtest(t, "ReplacedMaster", 4, func(w *cluster) {
-		a := w.client(0, 1, 2)
-		w.must(admin.Of(a).Admit(w.within(time.Minute)))
-		b := w.client(0, 1, 3)
+		a := w.newLocker(w.poolOf(0, 1, 2))
+		w.must(admin.Of(a).Admit(w.withTimeout(time.Minute)))
+		b := w.newLocker(w.poolOf(0, 1, 3))
 		after(time.Minute)
 		w.masters.Master(1).DropRequests(1)
 		held := must(a.Lock(w.Context(), "n"))(w)
@@ -200,7 +202,7 @@ func TestMasterList(t *testing.T) {
 		_, err := b.TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
 			"[master-1:6379 master-2:6379 master-4:6379]")
-		w.says(admin.Of(b).Admit(w.within(time.Second)), redlock.ErrMasterList)
+		w.says(admin.Of(b).Admit(w.withTimeout(time.Second)), redlock.ErrMasterList)
 		err = admin.Of(b).Quarantine(w.Context(), "master-1:6379")
 		w.says(err, redlock.ErrMasterList)
 		if recordOf(w.masters.Master(3)) != "" || held.Err() != nil {
@@ -213,10 +215,10 @@ func TestMasterList(t *testing.T) {
 		} {
 			for _, admit := range []bool{false, true} {
 				bubble(t, 5, func(w *cluster) {
-					a, b := w.client(lists[0]...), w.client(lists[1]...)
+					a, b := w.newLocker(w.poolOf(lists[0]...)), w.newLocker(w.poolOf(lists[1]...))
 					if admit {
 						for _, l := range []*redlock.Locker{a, b} {
-							go func() { _ = admin.Of(l).Admit(w.within(2 * time.Second)) }()
+							go func() { _ = admin.Of(l).Admit(w.withTimeout(2 * time.Second)) }()
 						}
 					}
 					after(2 * time.Minute)
@@ -235,11 +237,11 @@ func TestMasterList(t *testing.T) {
 	// Client b, whose list differs in one master, reads the record of master 1 between two outages of that master. Master
 	// 1 never loses its record.
 	subtest(t, "ShortOutages", 4, func(w *cluster) {
-		a := w.client(0, 1, 2)
-		w.must(admin.Of(a).Admit(w.within(time.Minute)), a.Close())
+		a := w.newLocker(w.poolOf(0, 1, 2))
+		w.must(admin.Of(a).Admit(w.withTimeout(time.Minute)), a.Close())
 		w.restart(false, 1)
 		w.masters.Master(0).Hang()
-		b := w.client(0, 1, 3)
+		b := w.newLocker(w.poolOf(0, 1, 3))
 		after(5 * time.Second) // the quarantines of masters 2 and 4 begin
 		w.masters.Master(0).Resume()
 		after(20 * time.Second)
@@ -247,11 +249,11 @@ func TestMasterList(t *testing.T) {
 		after(15 * time.Second) // the quarantines end now
 		w.masters.Master(0).Resume()
 		after(15 * time.Second)
-		w.locks("the first list", w.client(0, 1, 2))
+		w.wantLocks("the first list", w.newLocker(w.poolOf(0, 1, 2)))
 		w.says(errOf(b.TryLock(w.Context(), "n")), redlock.ErrMasterList)
 	}, memory.Fresh())
 	subtest(t, "OrderAndNames", 3, func(w *cluster) {
-		w.locks("another order", w.client(2, 0, 1))
+		w.wantLocks("another order", w.newLocker(w.poolOf(2, 0, 1)))
 		var urls, wrong []string
 		for _, u := range w.masters.URLs() {
 			name := strings.TrimPrefix(u, "redis://")
@@ -261,8 +263,8 @@ func TestMasterList(t *testing.T) {
 		near := func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return w.masters.Dial(ctx, network, strings.TrimPrefix(addr, "near-"))
 		}
-		w.locks("other addresses, with names", w.start(w.poolOver(urls, pool.WithDialer(near))))
-		w.says(errOf(w.start(w.poolOver(wrong, pool.WithDialer(near))).TryLock(w.Context(), "n")), redlock.ErrMasterList,
+		w.wantLocks("other addresses, with names", w.newLocker(w.poolOver(urls, pool.WithDialer(near))))
+		w.says(errOf(w.newLocker(w.poolOver(wrong, pool.WithDialer(near))).TryLock(w.Context(), "n")), redlock.ErrMasterList,
 			"near-master-1:6379")
 	})
 }
@@ -280,12 +282,12 @@ func TestMasterListAndClocks(t *testing.T) {
 		},
 	} {
 		subtest(t, what, 4, func(w *cluster) {
-			a := w.client(0, 1, 2)
-			w.must(admin.Of(a).Admit(w.within(time.Minute)), a.Close())
+			a := w.newLocker(w.poolOf(0, 1, 2))
+			w.must(admin.Of(a).Admit(w.withTimeout(time.Minute)), a.Close())
 			w.restart(false, 1)
 			w.masters.Master(0).Hang()
 			c := newShiftClock(1)
-			b := w.start(w.poolOver(w.urls(0, 1, 3), transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
+			b := w.newLocker(w.poolOver(w.urls(0, 1, 3), transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
 			after(5 * time.Second) // the quarantines of masters 2 and 4 begin
 			w.masters.Master(0).Resume()
 			after(30 * time.Second)
@@ -295,7 +297,7 @@ func TestMasterListAndClocks(t *testing.T) {
 			after(2 * time.Second)
 			w.masters.Master(0).Resume()
 			after(2 * time.Second)
-			w.locks("the first list", w.client(0, 1, 2))
+			w.wantLocks("the first list", w.newLocker(w.poolOf(0, 1, 2)))
 			w.says(errOf(b.TryLock(w.Context(), "n")), redlock.ErrMasterList)
 		}, memory.Fresh())
 	}
@@ -319,12 +321,12 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 				m.Set("redlock:{n}:fence", "1700000000000000") // as the first version kept it
 			})
 			before := w.keys()
-			l := w.start(w.poolOver(w.urls(0, 1, 2)))
+			l := w.newLocker(w.poolOf(0, 1, 2))
 			for range 3 {
 				after(time.Minute) // longer than a quarantine
 				for _, err := range []error{
 					errOf(l.TryLock(w.Context(), "n")), errOf(l.RWLock("n").TryRLock(w.Context())),
-					admin.Of(l).Admit(w.within(5 * time.Second)),
+					admin.Of(l).Admit(w.withTimeout(5 * time.Second)),
 				} {
 					if text := fmt.Sprint(err); !strings.Contains(text, fmt.Sprintf(`has version "v%d"`, n)) ||
 						!strings.Contains(text, "this client knows version "+current) {
@@ -353,34 +355,34 @@ func (w *cluster) keys() (all string) {
 // H104: a dead master whose last record lists other masters does not block a client that has read that record.
 func TestStrayRecord(t *testing.T) {
 	subtest(t, "OfDeadMaster", 7, func(w *cluster) {
-		a := w.client(0, 1, 2, 3, 4)
-		w.must(admin.Of(a).Admit(w.within(time.Minute)))
+		a := w.newLocker(w.poolOf(0, 1, 2, 3, 4))
+		w.must(admin.Of(a).Admit(w.withTimeout(time.Minute)))
 		w.masters.Master(4).Stop()
 		after(2 * time.Second)
-		stray := w.client(4, 5, 6)
+		stray := w.newLocker(w.poolOf(4, 5, 6))
 		w.restart(false, 4)
 		after(5 * time.Second)
-		w.locks("with the stray record", a)
+		w.wantLocks("with the stray record", a)
 		w.masters.Master(4).Stop()
 		_ = stray.Close()
 		after(10 * time.Minute)
-		w.locks("ten minutes after it has died", a)
-		w.locks("a new client", w.client(0, 1, 2, 3, 4))
+		w.wantLocks("ten minutes after it has died", a)
+		w.wantLocks("a new client", w.newLocker(w.poolOf(0, 1, 2, 3, 4)))
 	}, memory.Fresh())
 	// H124: a stray record on a live master does not block clients either, and a command with a wrong list writes no
 	// such record.
 	subtest(t, "OfLiveMaster", 5, func(w *cluster) {
-		a := w.client(0, 1, 2, 3, 4)
-		w.locks("before", a)
+		a := w.newLocker(w.poolOf(0, 1, 2, 3, 4))
+		w.wantLocks("before", a)
 		before := w.records()
-		w.says(admin.Of(w.client(0, 1, 2)).Quarantine(w.Context(), "master-2:6379"), redlock.ErrMasterList)
+		w.says(admin.Of(w.newLocker(w.poolOf(0, 1, 2))).Quarantine(w.Context(), "master-2:6379"), redlock.ErrMasterList)
 		if w.records() != before {
 			w.Errorf("a refused quarantine has written\n%s", w.records())
 		}
 		list := "masters=master-1:6379,master-2:6379,master-3:6379"
 		stray := strings.Replace(recordOf(w.masters.Master(1)), list+",master-4:6379,master-5:6379", list, 1)
 		w.masters.Master(1).Set("redlock:admission", "v4 0123456789abcdef"+stray[len("v4 0123456789abcdef"):])
-		w.locks("with the stray record", a)
+		w.wantLocks("with the stray record", a)
 		w.restart(false, 0)
 		after(40 * time.Second)
 		if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
@@ -401,17 +403,18 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
 		urls := w.masters.URLs()
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
-		l := w.client(0, 1, 2, 3, 4)
-		w.must(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(w.client(5)).Admit(w.within(time.Minute)),
-			admin.Of(l).Reconfigure(w.within(time.Minute), both), l.RaiseEpoch(w.within(time.Minute)))
+		l := w.newLocker(w.poolOf(0, 1, 2, 3, 4))
+		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)),
+			admin.Of(w.newLocker(w.poolOf(5))).Admit(w.withTimeout(time.Minute)),
+			admin.Of(l).Reconfigure(w.withTimeout(time.Minute), both), l.RaiseEpoch(w.withTimeout(time.Minute)))
 		w.restart(false, 1)
 		after(5 * time.Second) // the restarted master is in quarantine
 		w.must(l.Close())
 		w.restart(false, 2)
 		before := w.records()
 		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
-			c := w.client(plain...)
-			w.says(admin.Of(c).Admit(w.within(5*time.Second)), redlock.ErrOldMasters)
+			c := w.newLocker(w.poolOf(plain...))
+			w.says(admin.Of(c).Admit(w.withTimeout(5*time.Second)), redlock.ErrOldMasters)
 			after(time.Minute)
 			if got := w.records(); got != before {
 				w.Errorf("the client with the list %v has changed the records to\n%s\nfrom\n%s", plain, got, before)
@@ -425,29 +428,30 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 func TestPlainListAfterAChange(t *testing.T) {
 	virtual(t, 4, func(w *cluster) {
 		urls := w.masters.URLs()
-		l := w.client(0, 1, 2)
-		w.must(admin.Of(l).Admit(w.within(time.Minute)),
-			admin.Of(l).Reconfigure(w.within(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
-			l.RaiseEpoch(w.within(time.Minute)))
-		early := w.client(1, 2, 3)
+		l := w.newLocker(w.poolOf(0, 1, 2))
+		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)),
+			admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3],
+				Next: urls[1:]}),
+			l.RaiseEpoch(w.withTimeout(time.Minute)))
+		early := w.newLocker(w.poolOf(1, 2, 3))
 		w.says(errOf(early.TryLock(w.Context(), "n")), redlock.ErrOldMasters)
 		after(2 * time.Minute)
-		w.must(l.FinishChange(w.within(time.Minute)),
-			admin.Of(l).Reconfigure(w.within(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
-			l.RaiseEpoch(w.within(time.Minute)))
-		w.locks("a client that was early", early)
-		late := w.client(3, 2, 1)
-		w.locks("a new client", late)
+		w.must(l.FinishChange(w.withTimeout(time.Minute)),
+			admin.Of(l).Reconfigure(w.withTimeout(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
+			l.RaiseEpoch(w.withTimeout(time.Minute)))
+		w.wantLocks("a client that was early", early)
+		late := w.newLocker(w.poolOf(3, 2, 1))
+		w.wantLocks("a new client", late)
 		if late.Set().Epoch != 2 {
 			w.Errorf("the new client uses %v", late.Set())
 		}
 		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as in a file that is watched
-			err := admin.Of(late).Reconfigure(w.within(time.Minute), redlock.Configuration{Masters: plain})
+			err := admin.Of(late).Reconfigure(w.withTimeout(time.Minute), redlock.Configuration{Masters: plain})
 			if (err == nil) != (i == 0) {
 				w.Errorf("Reconfigure to the plain list %v returned %v", plain, err)
 			}
 		}
-		w.says(errOf(w.client(0, 1, 2).TryLock(w.Context(), "n")), redlock.ErrOldMasters)
+		w.says(errOf(w.newLocker(w.poolOf(0, 1, 2)).TryLock(w.Context(), "n")), redlock.ErrOldMasters)
 	}, memory.Fresh())
 }
 
@@ -457,10 +461,10 @@ func TestAbortChange(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		urls := w.masters.URLs()
 		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
-		l := w.client(0, 1, 2)
-		w.says(l.AbortChange(w.within(time.Minute)), redlock.ErrInvalid)
-		w.must(admin.Of(l).Admit(w.within(time.Minute)), admin.Of(l).Reconfigure(w.within(2*time.Minute), both),
-			l.RaiseEpoch(w.within(time.Minute)))
+		l := w.newLocker(w.poolOf(0, 1, 2))
+		w.says(l.AbortChange(w.withTimeout(time.Minute)), redlock.ErrInvalid)
+		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)), admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), both),
+			l.RaiseEpoch(w.withTimeout(time.Minute)))
 		held := must(l.Lock(w.Context(), "held", redlock.WithTTL(30*time.Second)))(w)
 		everywhere := func(want int) {
 			for n := 0; n < want && held.Err() == nil; n, _ = held.HeldOn() {
@@ -471,7 +475,7 @@ func TestAbortChange(t *testing.T) {
 		before := w.records()
 		w.stop(3, 4)
 		after(2 * time.Second)
-		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum)
+		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum)
 		if w.records() != before {
 			w.Errorf("a refused call has written\n%s", w.records())
 		}
@@ -479,10 +483,10 @@ func TestAbortChange(t *testing.T) {
 			w.masters.Master(i).Restart(true)
 			everywhere(4 + on)
 		}
-		w.says(l.AbortChange(w.within(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
+		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
 		after(31 * time.Second) // the next masters vote again
 		for range 2 {
-			if err := l.AbortChange(w.within(time.Minute)); err != nil && l.Set().Epoch != 2 {
+			if err := l.AbortChange(w.withTimeout(time.Minute)); err != nil && l.Set().Epoch != 2 {
 				w.Fatal(err)
 			}
 		}
@@ -490,19 +494,19 @@ func TestAbortChange(t *testing.T) {
 		if held.Err() != nil || l.Set().Epoch != 2 || len(l.Set().Next) != 0 {
 			w.Errorf("the lock ended with %v; the client uses %v", held.Err(), l.Set())
 		}
-		w.locks("the client", l)
-		w.locks("a plain list of the old masters", w.client(0, 1, 2))
-		late := w.start(w.poolOver(urls), redlock.WithConfiguration(both))
-		if err := late.FinishChange(w.within(5 * time.Minute)); err == nil {
+		w.wantLocks("the client", l)
+		w.wantLocks("a plain list of the old masters", w.newLocker(w.poolOf(0, 1, 2)))
+		late := w.newLocker(w.poolOver(urls), redlock.WithConfiguration(both))
+		if err := late.FinishChange(w.withTimeout(5 * time.Minute)); err == nil {
 			w.Error("an aborted change was finished")
 		}
-		_, err := w.start(w.poolOver(urls[2:]), redlock.WithConfiguration(redlock.Configuration{Epoch: 2,
+		_, err := w.newLocker(w.poolOver(urls[2:]), redlock.WithConfiguration(redlock.Configuration{Epoch: 2,
 			Masters: urls[2:]})).
 			TryLock(w.Context(), "n")
 		w.says(err, redlock.ErrMasterList)
 		again := redlock.Configuration{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
-		w.must(admin.Of(l).Reconfigure(w.within(2*time.Minute), again), l.RaiseEpoch(w.within(time.Minute)))
-		w.locks("in the next change", l)
+		w.must(admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), again), l.RaiseEpoch(w.withTimeout(time.Minute)))
+		w.wantLocks("in the next change", l)
 	}, memory.Fresh())
 }
 
@@ -523,8 +527,8 @@ func TestFirstStartDespiteBadMaster(t *testing.T) {
 				if time.Since(began) > 2*time.Minute {
 					w.Fatal(err)
 				}
-				l := w.client(0, 1, 2, 3, 4)
-				_, err = l.Lock(w.within(15*time.Second), "n")
+				l := w.newLocker(w.poolOf(0, 1, 2, 3, 4))
+				_, err = l.Lock(w.withTimeout(15*time.Second), "n")
 				_ = l.Close()
 			}
 		}, memory.Fresh())

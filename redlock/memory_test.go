@@ -24,7 +24,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 		w.must(err)
 		w.Cleanup(func() { _ = p.Close() })
 		extended := 0
-		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // also after a connect
+		l := w.readyLocker(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // also after a connect
 			if mu.Lock(); h.ID != "" {
 				extended++
 			}

@@ -119,7 +119,7 @@ func TestKeptNameIsNotHandedOff(t *testing.T) {
 		w.noError(k.Unlock(w.Context()))
 		w.isError(errOf(p.TryLock(within, "n")), redlock.ErrReleased)
 		w.isError(errOf(p.TryLock(w.Context(), "n")), redlock.ErrHeld)
-		got := next.gets(time.Minute)
+		got := next.mustLock(time.Minute)
 		if early := time.Until(until); early > 0 || got.Token() <= k.Token() {
 			w.Errorf("the next call of the client had the lock %v before the end of the minimum hold, with token %d "+
 				"after %d", early, got.Token(), k.Token())
@@ -136,20 +136,20 @@ func TestFailedCallsKeepNothing(t *testing.T) {
 		b := must(other.Lock(w.Context(), "b"))(w)
 		keep := redlock.WithMinHold(minHold)
 		w.isError(errOf(p.TryLockAll(w.Context(), []string{"a", "b", "c"}, keep)), redlock.ErrHeld)
-		w.free("a", "c")
+		w.wantFree("a", "c")
 		w.noError(b.Unlock(w.Context()))
 
 		w.hang(0, 1, 2)
-		w.isError(errOf(p.TryLock(w.within(100*time.Millisecond), "n", keep)), context.DeadlineExceeded)
+		w.isError(errOf(p.TryLock(w.withTimeout(100*time.Millisecond), "n", keep)), context.DeadlineExceeded)
 		w.resume(0, 1, 2)
-		w.free("n")
+		w.wantFree("n")
 
 		w.delay(200 * time.Millisecond)
 		w.isError(errOf(p.TryLock(w.Context(), "n", redlock.WithTTL(2*time.Second), redlock.WithMinHold(2*time.Second),
 			redlock.WithMinValidity(1800*time.Millisecond))), redlock.ErrTooSlow)
 		w.delay(0)
 		after(500 * time.Millisecond) // the roll-back was slow
-		w.free("n")
+		w.wantFree("n")
 
 		locks, err := p.TryLockAll(w.Context(), []string{"a", "b"}, keep)
 		w.must(err)
@@ -226,7 +226,7 @@ func TestLockEndedByCloseIsNotKept(t *testing.T) {
 				}
 			})
 			w.isError(errOf(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold))), redlock.ErrClosed)
-			w.free("n")
+			w.wantFree("n")
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestLockEndedBeforeReturnIsNotKept(t *testing.T) {
 			if err == nil {
 				w.Fatal("the lock was acquired")
 			}
-			w.free("n")
+			w.wantFree("n")
 		})
 	}
 }
@@ -290,7 +290,7 @@ func TestDefaultMinHold(t *testing.T) {
 		next := w.goLock(w.Context(), l, "m", redlock.WithMinHold(0))
 		before := w.count("evalsha")
 		w.noError(first.Unlock(w.Context()))
-		second := next.gets(time.Second)
+		second := next.mustLock(time.Second)
 		equal(w, w.count("evalsha"), before, "messages")
 		w.noError(second.Unlock(w.Context()))
 	})

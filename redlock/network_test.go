@@ -90,7 +90,7 @@ func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
 	p.cluster.Helper()
 	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial),
 		transport.WithRedial(10*time.Millisecond, 40*time.Millisecond))
-	p.Locker = p.cluster.start(p.pool, append([]redlock.Option{redlock.WithLabel(p.id)}, opts...)...)
+	p.Locker = p.cluster.newLocker(p.pool, append([]redlock.Option{redlock.WithLabel(p.id)}, opts...)...)
 	return p
 }
 

@@ -203,7 +203,7 @@ func TestSplitVotesAreNotHeld(t *testing.T) {
 			if took := time.Since(began); took > c.limit || took < c.limit/2 {
 				w.Errorf("TryLock took %v, which is too short or too long", took)
 			}
-			_, err = l.TryLock(w.within(20*time.Millisecond), "a", c.opts...)
+			_, err = l.TryLock(w.withTimeout(20*time.Millisecond), "a", c.opts...)
 			w.isError(err, context.DeadlineExceeded)
 			w.notError(err, redlock.ErrHeld)
 			_, err = l.Lock(w.Context(), "a", redlock.WithTries(2))
@@ -270,7 +270,7 @@ func TestNameKeptForDeadWaiterIsNotHeld(t *testing.T) {
 		_ = k.Unlock(w.Context())
 		waiter.silence(false)
 		cancel()
-		_ = dead.fails(time.Second)
+		_ = dead.mustFail(time.Second)
 	})
 }
 

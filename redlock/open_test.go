@@ -37,7 +37,7 @@ func TestCloseAfterSignal(t *testing.T) {
 		signal()
 		w.noError(l.Close())
 		w.isError(k.Err(), redlock.ErrClosed)
-		w.free("a")
+		w.wantFree("a")
 		after(time.Minute)
 		if n := w.masters.Master(0).Connections(); n != 0 {
 			w.Errorf("after Close a master has %d connections", n)

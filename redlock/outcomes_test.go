@@ -31,7 +31,7 @@ type failure struct {
 func do(w *cluster, l *redlock.Locker, did func(), work func(ctx context.Context, k *redlock.Lock) error,
 	opts ...redlock.LockOption,
 ) error {
-	return l.Do(w.within(10*time.Second), "n", func(ctx context.Context, k *redlock.Lock) error {
+	return l.Do(w.withTimeout(10*time.Second), "n", func(ctx context.Context, k *redlock.Lock) error {
 		did()
 		return work(ctx, k)
 	}, opts...)
@@ -75,7 +75,7 @@ var failures = []failure{
 	{"ErrOverloaded", []error{redlock.ErrOverloaded, redlock.ErrNoQuorum}, false, 0,
 		func(w *cluster, l *redlock.Locker, did func()) error {
 			w.each(func(_ int, m *memory.Master) { m.ScriptTime(4 * time.Millisecond) })
-			ctx := w.within(7 * time.Second)
+			ctx := w.withTimeout(7 * time.Second)
 			for i := range 4000 {
 				go func() { _, _ = l.Lock(ctx, fmt.Sprint(i)) }()
 			}
@@ -137,7 +137,9 @@ var failures = []failure{
 			return try(w, w.locker(redlock.WithMaxTTL(time.Hour)), did, redlock.WithTTL(time.Minute))
 		}},
 	{"ErrMasterList", []error{redlock.ErrMasterList, redlock.ErrNoQuorum}, false, 0,
-		func(w *cluster, _ *redlock.Locker, did func()) error { return try(w, w.client(0, 1, 2), did) }},
+		func(w *cluster, _ *redlock.Locker, did func()) error {
+			return try(w, w.newLocker(w.poolOf(0, 1, 2)), did)
+		}},
 	{name: "ErrTokensExhausted"}, // not before the year 2255; TestFailuresBecomeOneError has it
 }
 

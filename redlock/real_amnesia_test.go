@@ -86,8 +86,8 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	x.admit(holder)
 	other := locker(t, x.reach(), guard, redlock.WithTTL(time.Second))
 	for i := range x.servers {
-		stateOf(t, holder, i, "voting")
-		stateOf(t, other, i, "voting")
+		x.awaitState(holder, i, "voting")
+		x.awaitState(other, i, "voting")
 	}
 	a.before(x)
 	lock := x.everywhere(holder)
@@ -96,7 +96,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	}
 	until := lock.Until()
 	a.forget(x)
-	tries, two := thief(t, other, lock, until)
+	tries, two := x.thief(other, lock, until)
 	t.Logf("%d tries, two holders: %v", tries, two)
 	if want := !guarded && !a.remembers(aof); two != want {
 		t.Errorf("two holders at the same time: %v, want %v", two, want)
@@ -105,12 +105,12 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	x.wantLater(got, lock)
 	// A lock that was acquired after a data loss is on masters 0, 3 and 4. A client that detects the loss of master 0 only
 	// now has no quorum for its release.
-	if err := got.Unlock(bounded(t)); err != nil && guarded {
+	if err := got.Unlock(x.withTimeout(hang)); err != nil && guarded {
 		t.Error(err)
 	}
 	if guarded { // the master votes again by itself
 		x.atItsAddress().hasten(time.Second, 0)
-		stateOf(t, other, 0, "voting")
+		x.awaitState(other, 0, "voting")
 	}
 }
 
@@ -121,7 +121,7 @@ func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
 	for end := time.Now().Add(hang); ; {
 		lock := must(l.Lock(f.Context(), "n", redlock.WithExtension(false)))(f)
 		for lock.Remaining() > guardTime/2 {
-			missing := slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return len(f.keys(i, "lock")) == 0 })
+			missing := slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return len(f.locks(i)) == 0 })
 			if !missing {
 				return lock
 			}
@@ -129,7 +129,7 @@ func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
 		if time.Now().After(end) {
 			f.Fatal("no lock reaches all masters")
 		}
-		_ = lock.Unlock(bounded(f))
+		_ = lock.Unlock(f.withTimeout(hang))
 	}
 }
 
@@ -184,7 +184,7 @@ func (x *replicated) keepCopy() {
 	x.Helper()
 	if !x.aof {
 		eventually(x, hang, func() string { // the snapshot for the replica may not be in its file yet
-			if _, err := x.ask(0, "SAVE"); err != nil {
+			if _, err := redistest.Dial(x, x.servers[0]).Do("SAVE"); err != nil {
 				return err.Error()
 			}
 			return ""
@@ -216,7 +216,7 @@ func (x *replicated) restoreCopy() {
 		x.Fatal(err)
 	}
 	x.restart(0)
-	if keys := x.keys(0, "lock"); len(keys) != 0 ||
+	if keys := x.locks(0); len(keys) != 0 ||
 		!strings.Contains(x.record(0), "state=") && x.record(0) != "redigo: nil returned" {
 		x.Fatalf("the old files have %v, and the record %q: want the record without the lock", keys, x.record(0))
 	}

@@ -38,11 +38,11 @@ func TestOneClockThatJumps(t *testing.T) {
 				f.servers, f.urls = append(f.servers, s.Server), append(f.urls, s.URL())
 			}
 			holder, rival := f.admitted(), f.locker()
-			f.must(rival.WaitReady(bounded(t)))
-			lock, err := holder.Lock(bounded(t), "n", redlock.WithTTL(10*time.Second), redlock.WithExtension(false))
+			f.must(rival.WaitReady(f.withTimeout(hang)))
+			lock, err := holder.Lock(f.withTimeout(hang), "n", redlock.WithTTL(10*time.Second), redlock.WithExtension(false))
 			f.must(err)
 			eventually(f, hang, func() string { // until then a late acquire may be on its way to a master
-				if h, err := holder.Inspect(bounded(t), "n"); err != nil || h.On < 5 {
+				if h, err := holder.Inspect(f.withTimeout(hang), "n"); err != nil || h.On < 5 {
 					return fmt.Sprintf("the lock is on %d masters, %v", h.On, err)
 				}
 				return ""
@@ -57,12 +57,12 @@ func TestOneClockThatJumps(t *testing.T) {
 				if c.back > 0 && time.Since(wrong) > c.back && seen {
 					shifted[0].Shift(0)
 				}
-				second, err := rival.TryLock(bounded(t), "n", redlock.WithTTL(time.Second))
+				second, err := rival.TryLock(f.withTimeout(hang), "n", redlock.WithTTL(time.Second))
 				if err == nil {
 					if lock.Err() == nil {
 						t.Errorf("after %v there are two holders, with %v left of the first", time.Since(wrong), lock.Remaining())
 					}
-					f.must(second.Unlock(bounded(t)))
+					f.must(second.Unlock(f.withTimeout(hang)))
 					break
 				}
 				if !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
@@ -70,12 +70,12 @@ func TestOneClockThatJumps(t *testing.T) {
 				}
 			}
 			shifted[0].Shift(0)
-			next, err := rival.Lock(bounded(t), "n")
+			next, err := rival.Lock(f.withTimeout(hang), "n")
 			f.must(err)
 			if next.Token() <= lock.Token() {
 				t.Errorf("the token %d is not larger than %d", next.Token(), lock.Token())
 			}
-			f.must(next.Unlock(bounded(t)))
+			f.must(next.Unlock(f.withTimeout(hang)))
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,9 +72,7 @@ func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
 
 func (f *deployment) admit(l *redlock.Locker) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), hang)
-	defer cancel()
-	f.must(admin.Of(l).Admit(ctx))
+	f.must(admin.Of(l).Admit(f.withTimeout(hang)))
 }
 
 // pause stops masters without closing their connections. Masters that are still paused at the end of the test resume
@@ -109,58 +106,33 @@ func (f *deployment) kill(masters ...int) {
 // restart kills masters and starts them again, one after the other: empty, unless persistence is on.
 func (f *deployment) restart(masters ...int) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), hang)
-	defer cancel()
 	for _, i := range masters {
-		f.must(f.servers[i].Restart(ctx))
+		f.must(f.servers[i].Restart(f.withTimeout(hang)))
 	}
 }
 
-// ask sends one command to master i on a separate connection.
-func (f *deployment) ask(i int, cmd string, args ...any) (any, error) {
-	c, err := redis.Dial("unix", f.servers[i].Unix(), redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang))
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return c.Do(cmd, args...)
-}
-
-// do is like method ask, but fails the test on an error.
-func (f *deployment) do(i int, cmd string, args ...any) any {
+// do sends one command to master i, and returns the reply.
+func (f *deployment) do(i int, command string, args ...any) any {
 	f.Helper()
-	v, err := f.ask(i, cmd, args...)
-	if err != nil {
-		f.Fatalf("master %d: %s %v: %v", i, cmd, args, err)
-	}
-	return v
+	return redistest.Do(f, f.servers[i], append([]any{command}, args...)...)
 }
 
-// keys returns the keys of one kind (lock, fence) on master i.
-func (f *deployment) keys(i int, kind string) []string {
+// locks returns the keys of the names that have a lease, or shares, on master i.
+func (f *deployment) locks(i int) []string {
 	f.Helper()
-	command := []any{"KEYS", "*}:" + kind}
-	if kind == "lock" { // the names that have a lease, or shares
-		command = []any{"EVAL", `local held = redis.call('KEYS', '*}:shares')
-			for _, name in ipairs(redis.call('KEYS', '*}')) do
-				for _, field in ipairs(redis.call('HKEYS', name)) do
-					if string.find(field, ':') then table.insert(held, name) end
-				end
+	return must(redis.Strings(f.do(i, "EVAL", `local held = redis.call('KEYS', '*}:shares')
+		for _, name in ipairs(redis.call('KEYS', '*}')) do
+			for _, field in ipairs(redis.call('HKEYS', name)) do
+				if string.find(field, ':') then table.insert(held, name) end
 			end
-			return held`, 0}
-	}
-	list, err := redis.Strings(f.do(i, command[0].(string), command[1:]...), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	slices.Sort(list)
-	return list
+		end
+		return held`, 0), nil))(f)
 }
 
 // record returns the admission record of master i.
 func (f *deployment) record(i int) string {
 	f.Helper()
-	text, err := redis.String(f.ask(i, "GET", admissionKey))
+	text, err := redis.String(f.do(i, "GET", admissionKey), nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -197,7 +169,7 @@ func (f *deployment) noLocks(bound time.Duration) {
 	f.Helper()
 	for i := range f.servers {
 		eventually(f, bound, func() string {
-			if left := f.keys(i, "lock"); len(left) > 0 {
+			if left := f.locks(i); len(left) > 0 {
 				return fmt.Sprintf("master %d still has %d locks: %.300s", i, len(left), strings.Join(left, " "))
 			}
 			return ""
@@ -214,10 +186,10 @@ func states(l *redlock.Locker) string {
 	return b.String()
 }
 
-// stateOf waits until l reports this state of master i.
-func stateOf(t testing.TB, l *redlock.Locker, i int, state redlockinfo.State) {
-	t.Helper()
-	eventually(t, hang, func() string {
+// awaitState waits until l reports this state of master i.
+func (f *deployment) awaitState(l *redlock.Locker, i int, state redlockinfo.State) {
+	f.Helper()
+	eventually(f, hang, func() string {
 		if m := l.Masters()[i]; m.State != state {
 			return fmt.Sprintf("master %d is %q (%v), not %q; %s", i, m.State, m.Err, state, states(l))
 		}
@@ -244,13 +216,6 @@ func eventually(t testing.TB, bound time.Duration, problem func() string) {
 		case <-tick.C:
 		}
 	}
-}
-
-// bounded returns a context that ends only in a hanging test.
-func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), hang)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // demote makes master i a replica of another, and waits until the data is copied.
@@ -315,22 +280,22 @@ const guardTime = 3 * time.Second
 // thief tries to acquire the name of lock until it succeeds, or until end, when the validity of lock expires. thief
 // continues even if the loss of lock is reported earlier. It reports whether it got the name before end: if the holder
 // does not learn of the loss, that means two holders at the same time.
-func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, end time.Time) (tries int, twoHolders bool) {
-	t.Helper()
+func (f *deployment) thief(l *redlock.Locker, lock *redlock.Lock, end time.Time) (tries int, twoHolders bool) {
+	f.Helper()
 	if left := time.Until(end); left < guardTime/10 {
-		t.Fatalf("this machine is too slow for the test: %v of validity left", left)
+		f.Fatalf("this machine is too slow for the test: %v of validity left", left)
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for time.Now().Before(end) {
-		stolen, err := l.TryLock(bounded(t), lock.Name())
+		stolen, err := l.TryLock(f.withTimeout(hang), lock.Name())
 		tries++
 		if err == nil {
 			twoHolders = time.Now().Before(end)
 			// The loss may be detected just now, which ends the connections that carry the release.
-			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) &&
+			if err := stolen.Unlock(f.withTimeout(hang)); err != nil && !errors.Is(err, redlock.ErrLost) &&
 				!errors.Is(err, redlock.ErrNoQuorum) {
-				t.Error(err)
+				f.Error(err)
 			}
 			return tries, twoHolders
 		}

@@ -89,13 +89,13 @@ func TestStoppedHolderDetectsLoss(t *testing.T) {
 		t.Errorf("the Unlock of the stopped holder reported %s", text)
 	}
 	w.Finish()
-	if err := lock.Extend(bounded(t)); err != nil || lock.Err() != nil {
+	if err := lock.Extend(f.withTimeout(hang)); err != nil || lock.Err() != nil {
 		t.Errorf("the new holder was affected: %v, %v", err, lock.Err())
 	}
 	if on, n := lock.HeldOn(); on < n/2+1 {
 		t.Errorf("the lock of the new holder is left on %d of %d masters", on, n)
 	}
-	f.noError(lock.Unlock(bounded(t)))
+	f.noError(lock.Unlock(f.withTimeout(hang)))
 	f.noLocks(hang)
 }
 

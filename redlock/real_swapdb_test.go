@@ -15,14 +15,14 @@ func TestDatabasesThatChangePlaces(t *testing.T) {
 	f := newDeployment(t, 3)
 	f.admit(locker(t, f.dial(pool.WithDatabase(1))))
 	holder, rival := f.admitted(), f.locker()
-	f.must(rival.WaitReady(bounded(t)))
-	held, err := holder.Lock(bounded(t), "n", redlock.WithTTL(5*time.Second), redlock.WithExtension(false))
+	f.must(rival.WaitReady(f.withTimeout(hang)))
+	held, err := holder.Lock(f.withTimeout(hang), "n", redlock.WithTTL(5*time.Second), redlock.WithExtension(false))
 	f.must(err)
 	for i := range f.servers {
 		f.do(i, "SWAPDB", 0, 1)
 	}
 	for held.Err() == nil {
-		if second, err := rival.TryLock(bounded(t), "n"); err == nil && held.Err() == nil && second.Err() == nil {
+		if second, err := rival.TryLock(f.withTimeout(hang), "n"); err == nil && held.Err() == nil && second.Err() == nil {
 			t.Fatalf("two holders, tokens %d and %d", held.Token(), second.Token())
 		}
 	}

@@ -110,8 +110,8 @@ func TestPartialAcquireIsRolledBack(t *testing.T) {
 		f.do(i, "ACL", rules...)
 	}
 	l := locker(t, f.dial(pool.WithCredentials("lock", "pw")))
-	l.Ready(bounded(t))
-	f.isError(errOf(l.TryLock(bounded(t), "n")), redlock.ErrNoQuorum)
+	l.Ready(f.withTimeout(hang))
+	f.isError(errOf(l.TryLock(f.withTimeout(hang), "n")), redlock.ErrNoQuorum)
 	f.noLocks(hang)
 }
 
@@ -173,7 +173,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 	}))
 	l := locker(t, p)
 	for i := range f.servers {
-		stateOf(t, l, i, "voting")
+		f.awaitState(l, i, "voting")
 	}
 	kept := must(l.Lock(f.Context(), "kept"))(f)
 	ctx, stop := context.WithCancel(context.Background())
@@ -211,7 +211,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 				}
 				return ""
 			})
-			stateOf(t, l, i, "voting")
+			f.awaitState(l, i, "voting")
 		}
 	}
 	f.noError(kept.Unlock(f.Context()))
@@ -233,18 +233,18 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	f.kill(3, 4) // from now on the other three decide
 	f.restart(0, 1, 2)
 	for _, i := range []int{0, 1, 2} {
-		stateOf(t, other, i, "voting")
-		stateOf(t, holder, i, "voting")
+		f.awaitState(other, i, "voting")
+		f.awaitState(holder, i, "voting")
 		if m := f.record(i); !strings.Contains(m, "state=admitted") {
 			t.Errorf("master %d has the record %q", i, m)
 		}
 	}
-	f.isError(errOf(other.TryLock(bounded(t), "n")), redlock.ErrHeld)
-	f.noError(lock.Extend(bounded(t)))
+	f.isError(errOf(other.TryLock(f.withTimeout(hang), "n")), redlock.ErrHeld)
+	f.noError(lock.Extend(f.withTimeout(hang)))
 	f.noError(lock.Unlock(f.Context()))
 	got := must(other.Lock(f.Context(), "n", redlock.WithTries(1)))(f)
 	f.wantLater(got, lock)
-	f.noError(got.Unlock(bounded(t)))
+	f.noError(got.Unlock(f.withTimeout(hang)))
 }
 
 // H162: masters with the default settings of Redis save snapshots but have no append-only file. They are declared
@@ -266,7 +266,7 @@ func TestSnapshotsAreNotDurable(t *testing.T) {
 		if f.record(i) == "" {
 			t.Errorf("master %d has not loaded its snapshot, so the test shows nothing", i)
 		}
-		stateOf(t, other, i, "quarantine")
+		f.awaitState(other, i, "quarantine")
 	}
 }
 
@@ -286,12 +286,12 @@ func TestDurableMasterWithChangedSettings(t *testing.T) {
 		{"appendonly", "no", "yes"}, {"appendfsync", "everysec", "always"}, {"no-appendfsync-on-rewrite", "yes", "no"},
 	} {
 		f.do(0, "CONFIG", "SET", change[0], change[1])
-		stateOf(t, l, 0, "blocked")
+		f.awaitState(l, 0, "blocked")
 		if err := admin.Of(l).Masters()[0].Err; err == nil || !strings.Contains(err.Error(), change[0]+" "+change[1]) {
 			t.Errorf("the error of master 0 is %v, want one that contains %s", err, change[0])
 		}
 		f.do(0, "CONFIG", "SET", change[0], change[2])
-		stateOf(t, l, 0, "voting")
+		f.awaitState(l, 0, "voting")
 	}
 }
 
@@ -308,16 +308,16 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 		t.Errorf("the warnings are %q, want none", w)
 	}
 	f.restart(0, 3)
-	stateOf(t, l, 0, "voting")
-	stateOf(t, l, 3, "quarantine")
+	f.awaitState(l, 0, "voting")
+	f.awaitState(l, 3, "quarantine")
 
 	f.do(1, "FLUSHALL")
 	f.restart(1)
-	stateOf(t, l, 1, "quarantine")
+	f.awaitState(l, 1, "quarantine")
 
 	f.demote(2, 4) // master 2 gets the data of master 4, and changes its role
 	f.do(2, "REPLICAOF", "NO", "ONE")
-	stateOf(t, l, 2, "quarantine")
+	f.awaitState(l, 2, "quarantine")
 	f.admit(l)
 	f.must(l.Close())
 	f.demote(2, 4)
@@ -330,7 +330,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 		return ""
 	})
 	f.restart(2)
-	stateOf(t, f.locker(opts...), 2, "quarantine")
+	f.awaitState(f.locker(opts...), 2, "quarantine")
 }
 
 // Check verifies the settings of masters that are configured as durable.
@@ -339,7 +339,7 @@ func TestCheckVerifiesDurableMasters(t *testing.T) {
 	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithAllMastersDurable())
-	findings := must(admin.Of(l).Check(bounded(t)))(t).Findings
+	findings := must(admin.Of(l).Check(f.withTimeout(hang)))(t).Findings
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != redlockinfo.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
 		t.Errorf("Check found %v", findings)

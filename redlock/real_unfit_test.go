@@ -99,13 +99,13 @@ func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 			l := locker(t, f.dial(transport.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
 			for range 20 {
 				lock := must(l.Lock(f.Context(), "n"))(f)
-				inner := must(l.Lock(lock.Context(bounded(t)), "n", redlock.WithReentry()))(f)
-				f.must(lock.Extend(bounded(t)), inner.Unlock(bounded(t)), lock.Unlock(bounded(t)))
+				inner := must(l.Lock(lock.Context(f.withTimeout(hang)), "n", redlock.WithReentry()))(f)
+				f.must(lock.Extend(f.withTimeout(hang)), inner.Unlock(f.withTimeout(hang)), lock.Unlock(f.withTimeout(hang)))
 			}
 			f.fallIll(ill[2], &a)
 			l = locker(t, f.dial(), redlock.WithTTL(20*time.Second))
-			l.Ready(bounded(t)) // otherwise the error reports masters that have no connection yet
-			_, err := l.TryLock(bounded(t), "n")
+			l.Ready(f.withTimeout(hang)) // otherwise the error reports masters that have no connection yet
+			_, err := l.TryLock(f.withTimeout(hang), "n")
 			f.says(err, redlock.ErrNoQuorum, a.text, f.servers[1].Addr(), f.servers[3].Addr(), f.servers[4].Addr())
 			f.notError(err, redlock.ErrHeld)
 			if strings.Contains(fmt.Sprint(err), "secret") {
@@ -131,7 +131,7 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	f := newDeployment(t, 2)
 	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())
 	l := f.locker()
-	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // Admit retries the third master until its context ends
+	ctx, cancel := context.WithTimeout(f.withTimeout(hang), 2*time.Second) // Admit retries the third master until its context ends
 	defer cancel()
 	err := admin.Of(l).Admit(ctx)
 	if err == nil || !strings.Contains(err.Error(), "same server") {
@@ -139,10 +139,10 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	}
 	lock := must(l.Lock(f.Context(), "n", redlock.WithTries(1)))(f) // two different servers are a majority of three
 	f.wantHeld(lock, 2)
-	f.noError(lock.Unlock(bounded(t)))
+	f.noError(lock.Unlock(f.withTimeout(hang)))
 	f.kill(1)
-	stateOf(t, l, 1, "down")
-	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
+	f.awaitState(l, 1, "down")
+	if _, err := l.TryLock(f.withTimeout(hang), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
 		!strings.Contains(err.Error(), "same server") {
 		t.Errorf("one server with two names granted a majority: %v", err)
 	}

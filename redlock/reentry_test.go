@@ -135,7 +135,7 @@ func TestContextOfEndedLockSaysWhatToDo(t *testing.T) {
 			_ = k.Unlock(w.Context())
 			after(time.Minute)
 			if how == "exported" {
-				w.free("n")
+				w.wantFree("n")
 			}
 		}
 		// If the caller has cancelled the context, the error is only that of the context.

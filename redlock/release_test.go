@@ -54,7 +54,7 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
 		first := w.goLock(w.Context(), p, "other") // this opens the inbox, so the acquire of n has a ticket
-		k := first.gets(time.Second)
+		k := first.mustLock(time.Second)
 		w.masters.Take("queued", time.Hour)
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
@@ -84,9 +84,9 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 			}
 		}
 		w.masters.Free("n")
-		next := c.gets(time.Second)
+		next := c.mustLock(time.Second)
 		cancel()
-		_ = waiting.fails(time.Second)
+		_ = waiting.mustFail(time.Second)
 		w.masters.Lose("queued")
 		w.delay(0)
 		w.noError(next.Unlock(w.Context()))
@@ -237,7 +237,7 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 // that attempt and the drift.
 func TestTooLittleValidityIsRolledBack(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		l := w.over(w.pool(pool.WithTimeout(20 * time.Second)))
+		l := w.readyLocker(w.pool(pool.WithTimeout(20 * time.Second)))
 		w.delay(3 * time.Second)
 		start := time.Now()
 		_, err := l.TryLock(w.Context(), "a")
@@ -269,7 +269,7 @@ func TestTooLittleValidityIsRolledBack(t *testing.T) {
 // after the end does not revive the lock.
 func TestLateExtensionReplyCountsFromStart(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
+		l := w.readyLocker(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
 		k := must(l.Lock(w.Context(), "a"))(w)
 		ctx := k.Context(w.Context())
 		start := time.Now()

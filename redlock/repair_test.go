@@ -44,30 +44,11 @@ func (w *cluster) extend(k *redlock.Lock) chan error {
 	return done
 }
 
-// An attempt is a call for a lock in the background.
-type attempt chan *redlock.Lock
-
-func (w *cluster) try(l *redlock.Locker, take lockFunc, opts ...redlock.LockOption) attempt {
-	got := make(attempt, 1)
-	go func() {
-		k, err := take(l, context.WithoutCancel(w.Context()), opts...)
-		if err != nil {
-			w.Logf("the second client: %v", err)
-		}
-		got <- k
-	}()
-	return got
-}
-
-// excludes fails the test if the attempt has won while k is held.
-func (a attempt) excludes(w *cluster, k *redlock.Lock) {
-	w.Helper()
-	select {
-	case other := <-a:
-		if other != nil && other.Err() == nil && k.Err() == nil {
-			w.Errorf("two holders: the first for another %v, the second for %v", k.Remaining(), other.Remaining())
-		}
-	default:
+// wantNotBeside fails the test if the call has acquired a lock that is still held, while k is held.
+func (c *call) wantNotBeside(k *redlock.Lock) {
+	c.w.Helper()
+	if c.returned() && c.err == nil && c.lock.Err() == nil && k.Err() == nil {
+		c.w.Errorf("two holders: the first for another %v, the second for %v", k.Remaining(), c.lock.Remaining())
 	}
 }
 
@@ -97,7 +78,9 @@ func TestRepair(t *testing.T) {
 				// Master 0 refuses the second client, and master 2 grants it the lock. The message of the second client to master
 				// 1 is late.
 				b.hold(1)
-				got := w.try(b.Locker, c.second, brief...)
+				got := w.background(func() (*redlock.Lock, error) {
+					return c.second(b.Locker, w.Context(), brief...)
+				})
 				at(410)
 				b.cut(2)
 				forget(w.masters.Master(2))
@@ -109,7 +92,7 @@ func TestRepair(t *testing.T) {
 				second := w.extend(held)
 				at(660) // the lock on master 1 has expired
 				b.release()
-				got.excludes(w, held)
+				got.wantNotBeside(held)
 				a.release()
 				w.Log(<-second) // the extension may fail, since the lock may have ended
 			})
@@ -123,7 +106,7 @@ func TestRepair(t *testing.T) {
 func TestRepairByOneSet(t *testing.T) {
 	kept := func(_ *cluster, k *redlock.Lock) *redlock.Lock { return k }
 	downgraded := func(w *cluster, k *redlock.Lock) *redlock.Lock {
-		reader, err := k.Downgrade(w.within(350 * time.Millisecond))
+		reader, err := k.Downgrade(w.withTimeout(350 * time.Millisecond))
 		if err != nil {
 			w.Logf("downgrade: %v", err)
 			return k
@@ -158,7 +141,7 @@ func TestRepairByOneSet(t *testing.T) {
 					w.must(held.Err())
 					// Master 2 grants the lock to the client of one set. The message of this client to master 1 is late.
 					l.hold(1)
-					got := w.try(l.Locker, c.second)
+					got := w.background(func() (*redlock.Lock, error) { return c.second(l.Locker, w.Context()) })
 					at(9545)
 					l.cut(2)
 					if m := w.masters.Master(2); flush {
@@ -172,7 +155,7 @@ func TestRepairByOneSet(t *testing.T) {
 					_ = held.Extend(w.Context())
 					at(10030) // the lock on master 1 has expired
 					l.release()
-					got.excludes(w, held)
+					got.wantNotBeside(held)
 				})
 			}
 		}
@@ -212,7 +195,9 @@ func TestRepairNeedsMajority(t *testing.T) {
 			w.must(err)
 			at(360)
 			b.hold(1)
-			got := w.try(b.Locker, c.second, brief...)
+			got := w.background(func() (*redlock.Lock, error) {
+				return c.second(b.Locker, w.Context(), brief...)
+			})
 			at(370)
 			b.cut(2)
 			w.restart(false, 2)
@@ -224,7 +209,7 @@ func TestRepairNeedsMajority(t *testing.T) {
 			second := w.extend(held)
 			at(610) // the lock on master 1 has expired
 			b.release()
-			got.excludes(w, held)
+			got.wantNotBeside(held)
 			a.release()
 			w.Log(<-first)  // the extension may fail, since the lock may have ended
 			w.Log(<-second) // the extension may fail, since the lock may have ended

@@ -37,7 +37,7 @@ func TestUnlockDuringReentry(t *testing.T) {
 		inner := w.goLock(ctx, c, "x", redlock.WithReentry())
 		after(2 * time.Millisecond)
 		w.noError(lock.Unlock(w.Context()))
-		if err := inner.fails(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
+		if err := inner.mustFail(time.Second); !errors.Is(err, redlock.ErrReleased) && !errors.Is(err, context.Canceled) {
 			w.Errorf("the re-entry returned %v", err)
 		}
 		after(time.Second)
@@ -56,7 +56,7 @@ func TestMaxHoldDuringReentry(t *testing.T) {
 		inner := w.goLock(lock.Context(context.Background()), c, "x", redlock.WithReentry())
 		after(10100 * time.Microsecond)
 		w.isError(lock.Unlock(w.Context()), redlock.ErrMaxHold)
-		_ = inner.fails(time.Second)
+		_ = inner.mustFail(time.Second)
 		after(time.Second)
 		w.wantOn("x", 0)
 	})
@@ -78,7 +78,7 @@ func TestLateRepairDoesNotShortenKey(t *testing.T) {
 			redlock.WithMinValidity(time.Second))
 		after(3 * time.Millisecond)
 		c.cut(1) // the messages of the re-entry to this master are lost with the connection
-		inner := reentry.gets(time.Second)
+		inner := reentry.mustLock(time.Second)
 		c.cut(0, 1, 2)
 		w.delay(0)
 		after(10500 * time.Millisecond) // longer than the first TTL
@@ -127,7 +127,7 @@ func TestCloseWaitsForUnlock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		for range rounds(200, 40) {
 			p := w.pool()
-			l := w.start(p)
+			l := w.newLocker(p)
 			k := must(l.Lock(w.Context(), "x"))(w)
 			ctx := k.Context(w.Context())
 			var cancels []context.CancelFunc
@@ -194,7 +194,7 @@ func TestUnboundedLockDoesNotGiveUp(t *testing.T) {
 				w.restart(false, 0, 1)
 				<-time.After(100 * time.Millisecond)
 			})
-			ctx := w.within(2 * time.Minute)
+			ctx := w.withTimeout(2 * time.Minute)
 			began := time.Now()
 			k, err := l.Lock(ctx, "x")
 			if err != nil {
@@ -258,7 +258,7 @@ func TestHandoffToCancelledCallDelaysNone(t *testing.T) {
 		release.Store(true)
 		began := time.Now()
 		w.noError(first.Unlock(w.Context()))
-		w.isError(cancelled.fails(time.Second), context.Canceled)
+		w.isError(cancelled.mustFail(time.Second), context.Canceled)
 		w.wantSince(began, 20*time.Millisecond)
 		w.resume()
 	})
@@ -279,7 +279,7 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 				w.Fatal(reply, err)
 			}
 		}
-		w.isError(errOf(l.Lock(w.within(10*time.Second), "x")), context.DeadlineExceeded)
+		w.isError(errOf(l.Lock(w.withTimeout(10*time.Second), "x")), context.DeadlineExceeded)
 		atMost(w, w.count("acquire"), 3*100, "acquires in 10 s")
 	})
 }
@@ -367,8 +367,8 @@ func TestHopelessCallBlocksNoOther(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.Context())
 		hopeless := w.goLock(ctx, l, "x", redlock.WithTTL(20*time.Second))
 		after(time.Second)
-		w.noError(l.Do(w.within(30*time.Second), "x", nothing, redlock.WithTTL(5*time.Second)))
+		w.noError(l.Do(w.withTimeout(30*time.Second), "x", nothing, redlock.WithTTL(5*time.Second)))
 		cancel()
-		_ = hopeless.fails(time.Second)
+		_ = hopeless.mustFail(time.Second)
 	})
 }

@@ -136,7 +136,7 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 			}
 			var slots []int
 			for _, c := range calls {
-				k := c.gets(15 * time.Millisecond)
+				k := c.mustLock(15 * time.Millisecond)
 				slots = append(slots, k.Slot())
 				defer func() { w.noError(k.Unlock(w.Context())) }()
 			}
@@ -166,7 +166,7 @@ func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 		for i, c := range calls {
 			n := random.IntN(2)
 			w.goUnlock(held[n])
-			held[n] = c.gets(time.Second)
+			held[n] = c.mustLock(time.Second)
 			after(20 * time.Millisecond)
 			for j, later := range calls[i+1:] {
 				if later.returned() {
@@ -332,7 +332,7 @@ func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
 		})
 		after(2 * (k + 1) * time.Millisecond)
 		w.noError(last.Unlock(w.Context()))
-		w.noError(c.gets(10 * time.Millisecond).Unlock(w.Context()))
+		w.noError(c.mustLock(10 * time.Millisecond).Unlock(w.Context()))
 	})
 }
 
@@ -445,7 +445,7 @@ func TestSemaphoreHasOneSize(t *testing.T) {
 							continue
 						}
 						began := time.Now()
-						_, err := otherUse(client, w.within(10*time.Second))
+						_, err := otherUse(client, w.withTimeout(10*time.Second))
 						w.says(err, redlock.ErrKind, kind, "75s")
 						w.notError(err, redlock.ErrHeld)
 						w.notError(err, redlock.ErrNoQuorum)
@@ -551,7 +551,7 @@ func TestInspectSemaphore(t *testing.T) {
 		n, err := admin.Of(a.Locker).ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID)
 		w.must(err)
 		equal(w, n, 5, "masters that have released")
-		w.noError(c.gets(time.Second).Unlock(w.Context()))
+		w.noError(c.mustLock(time.Second).Unlock(w.Context()))
 		w.isError(second.Unlock(w.Context()), redlock.ErrLost)
 		w.noError(first.Unlock(w.Context()), third.Unlock(w.Context()))
 		i = look()

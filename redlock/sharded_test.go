@@ -86,15 +86,6 @@ func in(k, n int) (names [][]string) {
 	return names
 }
 
-// try locks a name within three seconds, and releases it.
-func (w *shardedCluster) try(l *redlock.Locker, name string) error {
-	lock, err := l.Lock(w.Context(), name, redlock.WithWaitLimit(3*time.Second))
-	if err != nil {
-		return err
-	}
-	return lock.Unlock(w.Context())
-}
-
 // New masters complete their quarantine, and each name is locked only in its shard. A shard that is down affects
 // only its own names, even in a client that starts while the shard is down.
 func TestShardDownAffectsOnlyItsNames(t *testing.T) {
@@ -119,7 +110,7 @@ func TestShardDownAffectsOnlyItsNames(t *testing.T) {
 		late := w.shards(0, 1, 2)
 		for _, client := range []*redlock.Locker{g, late} {
 			for i, of := range names {
-				switch err := w.try(client, of[1]); {
+				switch err := client.Do(w.Context(), of[1], nothing, redlock.WithWaitLimit(3*time.Second)); {
 				case i == 1:
 					w.isError(err, redlock.ErrNoQuorum)
 				case err != nil:
@@ -151,7 +142,7 @@ func TestOneShardBegins(t *testing.T) {
 	shardedClusters(t, 1, func(w *shardedCluster) {
 		g := w.shards(0)
 		after(time.Minute) // longer than the quarantine
-		w.noError(w.try(g, "n"))
+		w.noError(g.Do(w.Context(), "n", nothing, redlock.WithWaitLimit(3*time.Second)))
 	})
 }
 
@@ -187,7 +178,7 @@ func TestUnlikeShardsNeverBothWin(t *testing.T) {
 				for _, k := range chosen {
 					for n := range 6 {
 						name := fmt.Sprint("n", n)
-						if w.try(clients[k], name) != nil {
+						if clients[k].Do(w.Context(), name, nothing, redlock.WithWaitLimit(3*time.Second)) != nil {
 							continue
 						}
 						won[k]++
@@ -285,7 +276,7 @@ func TestShutdownAcrossShards(t *testing.T) {
 			})
 		}()
 		after(time.Second)
-		go func() { drained <- g.Shutdown(w.within(time.Minute)) }()
+		go func() { drained <- g.Shutdown(w.withTimeout(time.Minute)) }()
 		w.noError(<-nested)
 		w.isError(errOf(g.TryLock(w.Context(), of[1][2])), redlock.ErrClosed)
 		after(5 * time.Second)
@@ -325,7 +316,7 @@ func TestCallsUseShardOfName(t *testing.T) {
 			}
 			w.isError(lock.Extend(ctx), redlock.ErrLost)
 
-			wrong := w.start(w.pool(1-i), redlock.WithShard(2-i, 2))
+			wrong := w.newLocker(w.pool(1-i), redlock.WithShard(2-i, 2))
 			_, err = wrong.Lock(ctx, name)
 			w.says(err, redlock.ErrInvalid, fmt.Sprintf("belongs to shard %d of 2", i+1))
 			w.isError(errOf(wrong.Import(ctx, handle)), redlock.ErrInvalid)
@@ -409,7 +400,7 @@ func TestShardThatLostAllRecordsRecovers(t *testing.T) {
 		}
 		w.sets[1].Master(2).Stop()
 		g := w.shards(0, 1)
-		w.noError(g.WaitReady(w.within(time.Minute)))
+		w.noError(g.WaitReady(w.withTimeout(time.Minute)))
 	})
 }
 
@@ -426,9 +417,10 @@ func TestShardCountChangesWithoutClients(t *testing.T) {
 		}
 		g := w.admitted(0, 1, 2)
 		for _, of := range in(3, 1) {
-			w.noError(w.try(g, of[0]))
+			w.noError(g.Do(w.Context(), of[0], nothing, redlock.WithWaitLimit(3*time.Second)))
 		}
-		w.isError(w.try(w.shards(0, 1), in(2, 1)[0][0]), redlock.ErrMasterList)
+		w.isError(w.shards(0, 1).Do(w.Context(), in(2, 1)[0][0], nothing, redlock.WithWaitLimit(3*time.Second)),
+			redlock.ErrMasterList)
 	})
 }
 
@@ -452,14 +444,14 @@ func TestReconfigureShard(t *testing.T) {
 		sets[1] = redlock.Configuration{
 			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},
 		}
-		second := w.start(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
-		ctx := w.within(5 * time.Minute)
+		second := w.newLocker(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
+		ctx := w.withTimeout(5 * time.Minute)
 		w.must(admin.Of(g).Reconfigure(ctx, sets...), second.RaiseEpoch(ctx))
 		after(2 * time.Minute)
 		sets[1] = redlock.Configuration{Epoch: 2, Masters: sets[1].Next}
 		w.says(admin.Of(g).Reconfigure(ctx, sets[1]), redlock.ErrInvalid, "2 shards")
 		w.must(second.FinishChange(ctx), admin.Of(g).Reconfigure(ctx, sets...))
-		w.noError(lock.Err(), lock.Unlock(ctx), w.try(g, lock.Name()))
+		w.noError(lock.Err(), lock.Unlock(ctx), g.Do(w.Context(), lock.Name(), nothing, redlock.WithWaitLimit(3*time.Second)))
 		for i := range 3 {
 			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " shard=2/2 ") {
 				w.Errorf("the record of next master %d is %s", i+1, record)

@@ -216,7 +216,7 @@ func TestDowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		writer := must(w.locker().RWLock("x").Lock(w.Context()))(w)
 		w.hang(0, 1, 2)
-		w.isError(errOf(writer.Downgrade(w.within(200*time.Millisecond))), context.DeadlineExceeded)
+		w.isError(errOf(writer.Downgrade(w.withTimeout(200*time.Millisecond))), context.DeadlineExceeded)
 		w.isError(writer.Err(), redlock.ErrReleased)
 		w.resume(0, 1, 2)
 		after(3 * time.Second)
@@ -284,7 +284,7 @@ func TestNameHasOneKind(t *testing.T) {
 					for _, o := range []*redlock.Locker{l, w.locker()} {
 						for _, f := range c.other {
 							began := time.Now()
-							_, err := f(o, w.within(10*time.Second))
+							_, err := f(o, w.withTimeout(10*time.Second))
 							w.isError(err, redlock.ErrKind)
 							w.wantSince(began, 0)
 							if text := fmt.Sprint(err); errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) ||
@@ -406,7 +406,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		first := must(w.locker().RWLock("x").RLock(w.Context()))(w)
-		w.isError(errOf(w.locker().RWLock("x").Lock(w.within(3*time.Second))), context.DeadlineExceeded)
+		w.isError(errOf(w.locker().RWLock("x").Lock(w.withTimeout(3*time.Second))), context.DeadlineExceeded)
 		after(10 * time.Millisecond)
 		late := w.wire.sent("shared acquire")
 		late = slices.DeleteFunc(late, func(s sent) bool { return s.arg(6) == "" })

@@ -74,7 +74,7 @@ func TestTextsOfCallsThatEnd(t *testing.T) {
 			if c.later != nil {
 				c.later(w)
 			}
-			err := call.fails(time.Minute)
+			err := call.mustFail(time.Minute)
 			w.delay(0)
 			w.matches(err, c.lock)
 			if c.healthy != "" {

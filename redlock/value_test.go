@@ -25,7 +25,7 @@ var valueCases = []struct {
 	{"handed off", func(w *cluster, p *peer, k *redlock.Lock) {
 		next := w.goLock(w.Context(), p, "n", unpolled)
 		w.noError(k.Unlock(w.Context()))
-		k = next.gets(time.Second)
+		k = next.mustLock(time.Second)
 		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "", "value")
 		w.noError(k.Unlock(w.Context()))
 	}},
@@ -40,7 +40,7 @@ var valueCases = []struct {
 		after(6 * time.Second)
 	}},
 	{"taken by force", func(w *cluster, p *peer, k *redlock.Lock) {
-		w.force(p.Locker, "n")
+		w.forceRelease(p.Locker, "n")
 		equal(w, must(p.Inspect(w.Context(), "n"))(w).Value, "", "value")
 		_ = k.Unlock(w.Context())
 	}},

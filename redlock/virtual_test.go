@@ -25,8 +25,8 @@ import (
 // A tester is a test with the calls and checks that most tests need.
 type tester struct{ testing.TB }
 
-// within returns a context with this timeout.
-func (c tester) within(d time.Duration) context.Context {
+// withTimeout returns a context with this timeout.
+func (c tester) withTimeout(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(c.Context(), d)
 	c.Cleanup(cancel)
 	return ctx
@@ -133,8 +133,8 @@ func (c tester) wantSince(start time.Time, most time.Duration) {
 	}
 }
 
-// over reports whether a lock or a context has ended.
-func over(x interface{ Done() <-chan struct{} }) bool {
+// isDone reports whether a lock or a context has ended.
+func isDone(x interface{ Done() <-chan struct{} }) bool {
 	select {
 	case <-x.Done():
 		return true
@@ -169,16 +169,26 @@ func virtual(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 func bubble(t *testing.T, n int, f func(w *cluster), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &cluster{tester: tester{t}, masters: memory.New(n, opts...)}
+		w := &cluster{tester: withDeadline(t), masters: memory.New(n, opts...)}
 		w.wire = &wire{masters: w.masters}
 		t.Cleanup(w.masters.Close)
-		defer time.AfterFunc(patience, func() { panic("a test waits forever") }).Stop()
 		f(w)
 	})
 }
 
-// patience is the longest time of a bubble.
-const patience = 48 * time.Hour
+// withDeadline returns a test whose context ends after two days of the bubble's time, so that no call waits forever.
+func withDeadline(t *testing.T) tester {
+	ctx, cancel := context.WithTimeout(t.Context(), 48*time.Hour)
+	t.Cleanup(cancel)
+	return tester{deadlineTest{t, ctx}}
+}
+
+type deadlineTest struct {
+	testing.TB
+	ctx context.Context
+}
+
+func (d deadlineTest) Context() context.Context { return d.ctx }
 
 // after waits for d of the bubble's time, and then until all other goroutines of the bubble wait.
 func after(d time.Duration) {
@@ -201,8 +211,8 @@ func (w *cluster) poolOver(urls []string, opts ...pool.Option) *pool.Pool {
 	return p
 }
 
-// start makes a Locker over p without waiting for the masters.
-func (w *cluster) start(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
+// newLocker makes a Locker over p without waiting for the masters.
+func (w *cluster) newLocker(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
 	w.must(err)
@@ -210,10 +220,10 @@ func (w *cluster) start(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	return l
 }
 
-// over makes a Locker over p, and waits until the Locker knows the masters.
-func (w *cluster) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
+// readyLocker makes a Locker over p, and waits until the Locker knows the masters.
+func (w *cluster) readyLocker(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
-	l := w.start(p, opts...)
+	l := w.newLocker(p, opts...)
 	w.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			w.Errorf("Close at the end of the test returned %v", err)
@@ -227,19 +237,13 @@ func (w *cluster) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 // locker returns a Locker with its own pool, like that of a separate client.
 func (w *cluster) locker(opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
-	return w.over(w.pool(), opts...)
+	return w.readyLocker(w.pool(), opts...)
 }
 
-// some returns a Locker over only the given masters.
-func (w *cluster) some(which []int, opts ...redlock.Option) *redlock.Locker {
+// poolOf makes a pool over only the given masters.
+func (w *cluster) poolOf(which ...int) *pool.Pool {
 	w.Helper()
-	return w.over(w.poolOver(w.urls(which...)), opts...)
-}
-
-// client returns a Locker like some, without waiting for the masters.
-func (w *cluster) client(which ...int) *redlock.Locker {
-	w.Helper()
-	return w.start(w.poolOver(w.urls(which...)))
+	return w.poolOver(w.urls(which...))
 }
 
 func (w *cluster) urls(which ...int) (list []string) {

@@ -123,13 +123,13 @@ func TestWakeUpIsForOneName(t *testing.T) {
 		c, d := b.waits("n", unpolled), b.waits("m", unpolled)
 		before := w.count("acquire")
 		w.noError(k.Unlock(w.Context()))
-		next := c.gets(time.Second)
+		next := c.mustLock(time.Second)
 		after(500 * time.Millisecond)
 		if n := w.count("acquire") - before; n != 3 || d.returned() {
 			w.Errorf("%d acquires on 3 masters, or the waiter for another name has a lock", n)
 		}
 		w.noError(other.Unlock(w.Context()))
-		last := d.gets(time.Second)
+		last := d.mustLock(time.Second)
 		w.noError(next.Unlock(w.Context()))
 		w.noError(last.Unlock(w.Context()))
 		w.nothingLeft("n", "m")
@@ -152,7 +152,7 @@ func TestWaitingIsCheap(t *testing.T) {
 		atMost(w, w.count("acquire")-acquires, 5*61, "acquires a minute of a hundred waiting goroutines")
 		equal(w, w.count("SUBSCRIBE")-subscribes, 0, "subscriptions")
 		w.noError(k.Unlock(w.Context()))
-		c.gets(time.Second)
+		c.mustLock(time.Second)
 		w.each(func(_ int, m *memory.Master) { m.Evict("n") })
 	})
 }
@@ -191,7 +191,7 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 			w.Error("the wake-ups have caused no acquire, so this test shows nothing")
 		}
 		w.noError(k.Unlock(w.Context()))
-		next := c.gets(5 * time.Second)
+		next := c.mustLock(5 * time.Second)
 		after(10 * time.Millisecond)
 		releases := len(b.cluster.wire.sent("release"))
 		w.publish(b, hints)
@@ -269,7 +269,7 @@ func firstHint(w *cluster, wait time.Duration) {
 	w.stop(3, 4)
 	w.delay(time.Millisecond, 0, 1, 2)
 	w.goUnlock(k)
-	next := c.gets(20 * time.Millisecond)
+	next := c.mustLock(20 * time.Millisecond)
 	b.tampering(nil)
 	w.delay(0)
 	w.restart(true, 3, 4)
@@ -310,7 +310,7 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 			}
 		}
 		w.masters.Free("n")
-		k := c.gets(10 * time.Millisecond)
+		k := c.mustLock(10 * time.Millisecond)
 		w.delay(0)
 		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n")
@@ -346,7 +346,7 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 			w.Errorf("with queues on the masters, %d of them have the leader's lock: %v", w.on("n"), k.Err())
 		}
 		w.noError(k.Unlock(w.Context()))
-		next := c.gets(5 * time.Second)
+		next := c.mustLock(5 * time.Second)
 		w.delay(0)
 		w.noError(next.Unlock(w.Context()))
 		w.nothingLeft("n")
@@ -377,7 +377,7 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 			w.masters.Master(0).SetClock(0, 1)
 			after(3 * time.Second)
 			w.noError(k.Unlock(w.Context()))
-			w.noError(a.gets(30 * time.Second).Unlock(w.Context()))
+			w.noError(a.mustLock(30 * time.Second).Unlock(w.Context()))
 		})
 	}
 }
@@ -400,7 +400,7 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 		w.delay(time.Millisecond)
 		w.goUnlock(holder)
 		for _, c := range calls {
-			k := c.gets(8 * time.Millisecond)
+			k := c.mustLock(8 * time.Millisecond)
 			w.goUnlock(k)
 		}
 		w.delay(0)
@@ -444,7 +444,7 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 			next := w.goLock(w.Context(), p, "n", unpolled)
 			start := time.Now()
 			cancel()
-			err := head.fails(time.Second)
+			err := head.mustFail(time.Second)
 			w.isError(err, context.Canceled)
 			equal(w, time.Since(start), 0, "elapsed time")
 			p.hear()
@@ -452,9 +452,9 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 				after(time.Second)
 				w.goUnlock(holder)
 			}
-			k := next.gets(500 * time.Millisecond)
+			k := next.mustLock(500 * time.Millisecond)
 			w.goUnlock(k)
-			last := w.goLock(w.Context(), other, "n").gets(time.Second)
+			last := w.goLock(w.Context(), other, "n").mustLock(time.Second)
 			w.delay(0)
 			w.noError(last.Unlock(w.Context()))
 			w.nothingLeft("n")
@@ -467,22 +467,22 @@ func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.peer("p")
 		k := must(p.Lock(w.Context(), "n"))(w)
-		ctx := w.within(time.Second)
+		ctx := w.withTimeout(time.Second)
 		first := w.goLock(w.Context(), p, "n")
 		gone := w.goLock(ctx, p, "n")
 		last := w.goLock(w.Context(), p, "n")
 		before := w.count("acquire") + w.count("release")
-		err := gone.fails(2 * time.Second)
+		err := gone.mustFail(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
 		w.notError(err, context.Canceled, redlock.ErrNoQuorum)
 		equal(w, w.count("acquire")+w.count("release"), before, "acquires and releases while the calls are parked")
 		w.noError(k.Unlock(w.Context()))
-		k = first.gets(time.Second)
+		k = first.mustLock(time.Second)
 		if last.returned() {
 			w.Error("the last call got the lock together with the first")
 		}
 		w.noError(k.Unlock(w.Context()))
-		w.noError(last.gets(time.Second).Unlock(w.Context()))
+		w.noError(last.mustLock(time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -494,7 +494,7 @@ func TestParkedCallGetsReasonOfContender(t *testing.T) {
 		p := w.peer("p")
 		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
 		head := w.goLock(w.Context(), p, "n")
-		err := w.goLock(w.within(time.Second), p, "n").fails(2 * time.Second)
+		err := w.goLock(w.withTimeout(time.Second), p, "n").mustFail(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
 		var m *transport.Error
@@ -502,7 +502,7 @@ func TestParkedCallGetsReasonOfContender(t *testing.T) {
 			w.Errorf("no master is named in %v", err)
 		}
 		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
-		w.noError(head.gets(5 * time.Second).Unlock(w.Context()))
+		w.noError(head.mustLock(5 * time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
 }
@@ -524,7 +524,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 		w.noError(p.Close())
 		equal(w, time.Since(start), 0, "time of Close")
 		for _, c := range calls {
-			w.isError(c.fails(time.Second), redlock.ErrClosed)
+			w.isError(c.mustFail(time.Second), redlock.ErrClosed)
 		}
 		w.isError(mine.Unlock(w.Context()), redlock.ErrClosed)
 		w.noError(holder.Unlock(w.Context()))
@@ -541,7 +541,7 @@ func TestWinnerLeavesQueueOfRefusingMaster(t *testing.T) {
 		c := b.waits("n")
 		a.hold(4)
 		w.goUnlock(k)
-		won := c.gets(10 * time.Second)
+		won := c.mustLock(10 * time.Second)
 		after(time.Second)
 		if n := w.queued("n"); n != 0 {
 			w.Errorf("the winner is in the queues of %d masters", n)
@@ -556,7 +556,7 @@ func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		must(w.locker().Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
 		c := w.peer("waiter")
-		waiting := w.goLock(w.within(10*time.Second), c, "n", redlock.WithTTL(200*time.Millisecond))
+		waiting := w.goLock(w.withTimeout(10*time.Second), c, "n", redlock.WithTTL(200*time.Millisecond))
 		after(time.Second)
 		w.masters.Master(0).Evict("n")
 		w.masters.Master(1).Evict("n")
@@ -573,7 +573,7 @@ func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 			w.Errorf("the waiter was absent for %d ms of a second", absent)
 		}
 		w.delay(0)
-		w.noError(waiting.gets(5 * time.Second).Unlock(w.Context()))
+		w.noError(waiting.mustLock(5 * time.Second).Unlock(w.Context()))
 	})
 }
 
@@ -585,7 +585,7 @@ func TestWinnerLeavesQueueOfMasterWithLaterFence(t *testing.T) {
 		c := b.waits("n")
 		w.masters.Master(4).SetFence("n", fmt.Sprintf("%016d", time.Now().Add(10*time.Second).UnixMicro()))
 		w.noError(k.Unlock(w.Context()))
-		won := c.gets(10 * time.Second)
+		won := c.mustLock(10 * time.Second)
 		after(time.Second)
 		if n := w.queued("n"); n != 0 {
 			w.Errorf("the winner is in the queues of %d masters", n)

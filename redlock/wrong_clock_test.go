@@ -30,7 +30,7 @@ func TestPausedClientQuarantinesNoMaster(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			virtual(t, n, func(w *cluster) {
 				c := newShiftClock(1)
-				healthy := w.over(w.pool(transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
+				healthy := w.readyLocker(w.pool(transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
 				after(500 * time.Millisecond)
 				w.locker() // the client whose machine is paused
 				k := must(healthy.Lock(w.Context(), "a", redlock.WithTTL(30*time.Second)))(w)
@@ -72,7 +72,7 @@ func TestClientWithFewMastersQuarantinesNone(t *testing.T) {
 					}
 				}
 				w.wire.block(not...)
-				w.start(w.pool())
+				w.newLocker(w.pool())
 				for range 200 {
 					after(time.Second)
 					w.must(healthy.Healthy(w.Context()))
@@ -104,11 +104,11 @@ func TestJointClientQuarantinesNoOldMaster(t *testing.T) {
 					w.stop(6, 7)
 				}
 				w.each(func(_ int, m *memory.Master) { m.SetClock(slow, 1) }, next...)
-				l := w.some(old)
+				l := w.readyLocker(w.poolOf(old...))
 				k := must(l.Lock(w.Context(), "a", redlock.WithTTL(10*time.Second)))(w)
 				after(time.Second)
 				both := redlock.Configuration{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)}
-				w.start(w.poolOver(w.urls(old...)), redlock.WithConfiguration(both))
+				w.newLocker(w.poolOf(old...), redlock.WithConfiguration(both))
 				for range 200 {
 					after(time.Second)
 					w.must(l.Healthy(w.Context()))
