@@ -74,7 +74,7 @@ var failures = []failure{
 		}},
 	{"ErrOverloaded", []error{redlock.ErrOverloaded, redlock.ErrNoQuorum}, false, 0,
 		func(w *cluster, l *redlock.Locker, did func()) error {
-			w.each(func(_ int, m *memory.Master) { m.ScriptTime(4 * time.Millisecond) })
+			w.scriptTime(4 * time.Millisecond)
 			ctx := w.withTimeout(7 * time.Second)
 			for i := range 4000 {
 				go func() { _, _ = l.Lock(ctx, fmt.Sprint(i)) }()

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/race"
@@ -25,14 +24,13 @@ import (
 // and release a second, so ten thousand simultaneous calls would keep it busy for eight times the pool's timeout.
 const scriptTime = 200 * time.Microsecond
 
-// A load is one client with many goroutines over five busy masters, in virtual time.
+// A load is one client with many goroutines over five busy masters.
 type load struct {
-	tester
-	masters *memory.Masters
-	pool    *pool.Pool
-	locker  *redlock.Locker
-	silent  atomic.Int64 // number of times that a master was down because it did not answer
-	lost    atomic.Int64 // number of lost locks
+	*cluster
+	pool   *pool.Pool
+	locker *redlock.Locker
+	silent atomic.Int64 // number of times that a master was down because it did not answer
+	lost   atomic.Int64 // number of lost locks
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -41,28 +39,21 @@ type load struct {
 // loaded runs f in a bubble with a client that knows its masters.
 func loaded(t *testing.T, f func(l *load)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := &load{tester: tester{t}, masters: memory.New(5)}
-		defer l.masters.Close()
-		p, err := l.masters.Pool(transport.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
-		l.must(err)
-		defer p.Close()
-		l.pool = p
-		l.locker, err = redlock.New(p, redlock.WithTrace(redlock.On("master", func(i redlockinfo.Event) {
+	bubble(t, 5, func(w *cluster) {
+		l := &load{cluster: w}
+		l.pool = w.pool(pool.WithDialer(l.dial))
+		l.locker = w.newLocker(l.pool, redlock.WithTrace(redlock.On("master", func(i redlockinfo.Event) {
 			if errors.Is(i.Err, pool.ErrTimeout) {
 				l.silent.Add(1)
 			}
 		}), redlock.On("lost", func(redlockinfo.Event) { l.lost.Add(1) })))
-		l.must(err)
-		defer l.locker.Close()
-		l.locker.Ready(t.Context())
-		for i := range 5 {
-			l.masters.Master(i).ScriptTime(scriptTime)
-		}
+		l.locker.Ready(w.Context())
+		w.scriptTime(scriptTime)
 		f(l)
 	})
 }
 
+// dial does not record the messages, since there are too many.
 func (l *load) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := l.masters.Dial(ctx, network, addr)
 	l.mu.Lock()
@@ -121,9 +112,7 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 	}
 	after(time.Second)
 	if tr.cut {
-		for i := range 5 {
-			l.masters.Master(i).CutConnections()
-		}
+		l.each(func(_ int, m *memory.Master) { m.CutConnections() })
 		after(2 * time.Second)
 	}
 	counted.Store(true)
@@ -216,9 +205,7 @@ func TestCallsWithoutATurnSendNothing(t *testing.T) {
 // the masters can serve all calls within that time.
 func TestTryLockWaitsForItsTurn(t *testing.T) {
 	loaded(t, func(l *load) {
-		for i := range 5 {
-			l.masters.Master(i).ScriptTime(4 * scriptTime) // 625 pairs of lock and unlock a second, 3125 in ten timeouts
-		}
+		l.scriptTime(4 * scriptTime) // 625 pairs of lock and unlock a second, 3125 in ten timeouts
 		for _, c := range []struct{ calls, least, most int }{{2000, 0, 0}, {5000, 1000, 3000}} {
 			var failed atomic.Int64
 			var wg sync.WaitGroup
@@ -299,9 +286,7 @@ func TestTryLocksShareAttempts(t *testing.T) {
 		if n := l.masters.Master(0).Commands()["acquire"] - before; n != 1 || won.Load() != 1 {
 			l.Errorf("%d rounds, and %d calls have won, want one each", n, won.Load())
 		}
-		for i := range l.masters.N() {
-			l.masters.Master(i).Hang()
-		}
+		l.hang()
 		for range 3 { // the calls that share an attempt fail with it
 			wg.Go(func() {
 				if _, err := l.locker.TryLock(l.Context(), "two"); !errors.Is(err, redlock.ErrNoQuorum) {
@@ -317,9 +302,7 @@ func TestTryLocksShareAttempts(t *testing.T) {
 // lock is lost.
 func TestManyReentriesLoseNoLock(t *testing.T) {
 	loaded(t, func(l *load) {
-		for i := range 5 {
-			l.masters.Master(i).ScriptTime(time.Millisecond)
-		}
+		l.scriptTime(time.Millisecond)
 		outer := must(l.locker.Lock(l.Context(), "outer"))(l)
 		other := must(l.locker.Lock(l.Context(), "other", redlock.WithTTL(2*time.Second)))(l)
 		own := outer.Context(l.Context())

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -320,28 +319,12 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 	})
 }
 
-// lockerInMemory returns three masters and a Locker that is ready. Nothing records their messages, so there may be many
-// locks.
-func lockerInMemory(t *testing.T, opts ...pool.Option) (tester, *memory.Masters, *redlock.Locker) {
-	w := tester{t}
-	masters := memory.New(3)
-	t.Cleanup(masters.Close)
-	p, err := masters.Pool(append(opts, transport.WithClock(clock.Runtime()))...)
-	w.must(err)
-	t.Cleanup(func() { p.Close() })
-	l, err := redlock.New(p)
-	w.must(err)
-	t.Cleanup(func() { l.Close() })
-	w.must(l.WaitReady(t.Context()))
-	return w, masters, l
-}
-
 // H101, H121: Unlock waits no longer than the lock is valid, also when the masters answer, but take long to reach the
 // release in a full queue. Otherwise the keys expire first, and Unlock and Do return that the lock was lost, although
 // it was valid until it was unlocked.
 func TestUnlockInQueueEndsWithValidity(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, masters, l := lockerInMemory(t)
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
 		const ttl = 2 * time.Second
 		var locked, wg sync.WaitGroup
 		locked.Add(100)
@@ -349,21 +332,19 @@ func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 		for i := range 100 {
 			wg.Go(func() {
 				var began time.Time
-				err := l.Do(t.Context(), fmt.Sprint("n", i), func(context.Context, *redlock.Lock) error {
+				err := l.Do(w.Context(), fmt.Sprint("n", i), func(context.Context, *redlock.Lock) error {
 					locked.Done()
 					<-begin
 					began = time.Now()
 					return nil
 				}, redlock.WithTTL(ttl))
 				if took := time.Since(began); err != nil || took > ttl {
-					t.Errorf("the release took %v, and Do returned %v", took, err)
+					w.Errorf("the release took %v, and Do returned %v", took, err)
 				}
 			})
 		}
 		locked.Wait()
-		for i := range 3 {
-			masters.Master(i).ScriptTime(50 * time.Millisecond) // so the releases take five seconds
-		}
+		w.scriptTime(50 * time.Millisecond) // so the releases take five seconds
 		close(begin)
 		wg.Wait()
 	})
@@ -373,30 +354,19 @@ func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 // masters answer. When it sent them all at once, the queues refused most of them, and Close returned nil although the
 // names stayed locked for a TTL if the pool was closed next.
 func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, masters, l := lockerInMemory(t, transport.WithQueueLimit(1200))
-		const n = 3000
-		for i := range n {
-			k, err := l.Lock(t.Context(), fmt.Sprint("n", i))
-			w.must(err)
-			if i%1000 == 0 {
-				defer func() { w.isError(k.Err(), redlock.ErrClosed) }()
-			}
+	virtual(t, 3, func(w *cluster) {
+		l := w.readyLocker(w.pool(transport.WithQueueLimit(1200)))
+		var locks []*redlock.Lock
+		for i := range 3000 {
+			locks = append(locks, must(l.Lock(w.Context(), fmt.Sprint("n", i)))(w))
 		}
-		synctest.Wait() // for the acquires that are still queued
-		for i := range 3 {
-			masters.Master(i).ScriptTime(time.Millisecond) // so the releases take three seconds
-		}
+		synctest.Wait()                // for the acquires that are still queued
+		w.scriptTime(time.Millisecond) // so the releases take three seconds
 		w.must(l.Close())
-		for i := range 3 {
-			held := 0
-			for j := range n {
-				if id, _, _ := masters.Master(i).Holds(fmt.Sprint("n", j)); id != "" {
-					held++
-				}
-			}
-			if held > 0 {
-				t.Errorf("after Close master %d has %d locks", i, held)
+		for _, k := range locks {
+			w.isError(k.Err(), redlock.ErrClosed)
+			if on := w.on(k.Name()); on != 0 {
+				w.Errorf("after Close %s is on %d masters", k.Name(), on)
 			}
 		}
 	})
@@ -406,22 +376,19 @@ func TestCloseReleasesMoreLocksThanAQueueHolds(t *testing.T) {
 func TestCloseSendsReleasesAtOnce(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		const n = 3000
-		for i := range n {
-			must(l.Lock(w.Context(), fmt.Sprint("n", i)))(w)
+		var names []string
+		for i := range 3000 {
+			names = append(names, fmt.Sprint("n", i))
+			must(l.Lock(w.Context(), names[i]))(w)
 		}
 		w.delay(trip / 2)
 		closed := make(chan error)
 		go func() { closed <- l.Close() }()
 		after(trip / 2)
-		held := 0
-		for i := range n {
-			if w.idOf(fmt.Sprint("n", i)) != "" {
-				held++
+		for _, name := range names {
+			if w.idOf(name) != "" {
+				w.Errorf("half a round trip after Close %s is held", name)
 			}
-		}
-		if held > 0 {
-			w.Errorf("half a round trip after Close %d of %d names are held", held, n)
 		}
 		w.noError(<-closed)
 	})

@@ -277,6 +277,11 @@ func (w *cluster) delay(d time.Duration, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Delay(d) }, which...)
 }
 
+// scriptTime makes each script take the time d.
+func (w *cluster) scriptTime(d time.Duration) {
+	w.each(func(_ int, m *memory.Master) { m.ScriptTime(d) })
+}
+
 // restart starts masters again, with their data if keep is set, otherwise empty.
 func (w *cluster) restart(keep bool, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Restart(keep) }, which...)
