@@ -2,10 +2,8 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -15,7 +13,6 @@ import (
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/sharding"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 )
@@ -27,9 +24,9 @@ type reshard struct {
 	old, next []int
 	names     []string // belong to another set afterwards
 
+	outdated *severable // the client with the old shards
+
 	mu     sync.Mutex
-	cut    map[int]bool // sets that the client with the old shards cannot reach
-	conns  map[int][]net.Conn
 	holder map[string]string
 	log    []string
 	counts map[string]int // by client: number of locks
@@ -44,7 +41,7 @@ var reshards = [][2][]int{
 func newReshard(w *shardedCluster, rnd *rand.Rand) *reshard {
 	change := reshards[rnd.IntN(len(reshards))]
 	r := &reshard{
-		shardedCluster: w, rnd: rnd, old: change[0], next: change[1], cut: map[int]bool{}, conns: map[int][]net.Conn{},
+		shardedCluster: w, rnd: rnd, old: change[0], next: change[1], outdated: newSeverable(),
 		holder: map[string]string{}, counts: map[string]int{},
 	}
 	for i := 0; len(r.names) < 4; i++ {
@@ -60,45 +57,6 @@ func (r *reshard) note(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, time.Now().Format("04:05.000 ")+fmt.Sprintf(format, args...))
-}
-
-// outdated returns a Locker with the old shards, whose connections end when its sets are cut off.
-func (r *reshard) outdated() *redlock.Locker {
-	r.Helper()
-	var pools []*pool.Pool
-	for _, set := range r.old {
-		m := r.sets[set]
-		p, err := m.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if r.cut[set] {
-				return nil, errors.New("cut")
-			}
-			c, err := m.Dial(ctx, network, addr)
-			if err == nil {
-				r.conns[set] = append(r.conns[set], c)
-			}
-			return c, err
-		}))
-		r.must(err)
-		r.Cleanup(func() { _ = p.Close() })
-		pools = append(pools, p)
-	}
-	l, err := redlock.NewSharded(pools)
-	r.must(err)
-	r.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
-// sever cuts the client with the old shards off from a set.
-func (r *reshard) sever(set int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cut[set] = true
-	for _, c := range r.conns[set] {
-		_ = c.Close()
-	}
-	r.conns[set] = nil
 }
 
 // use acquires and uses locks until ctx ends. It reports a second holder.
@@ -173,7 +131,7 @@ func (r *reshard) run(seed uint64) {
 	if slices.Contains(r.next, 2) && !slices.Contains(r.old, 2) && r.rnd.IntN(3) == 0 {
 		r.leave()
 	}
-	x := r.outdated()
+	x := r.outdated.locker(r.shardedCluster, r.old...)
 	r.must(admin.Of(x).Admit(r.Context()))
 	// The last master of an old set may be replaced by a copy with its old record: a minority of its shard.
 	copied := r.sets[r.old[r.rnd.IntN(len(r.old))]].Master(2)
@@ -205,7 +163,7 @@ func (r *reshard) run(seed uint64) {
 	r.at(&tasks, cutAt, func() {
 		for _, set := range cut {
 			r.note("the old client is cut off from set %d", set)
-			r.sever(set)
+			r.outdated.sever(set)
 		}
 	})
 	for _, set := range cut {
@@ -215,9 +173,7 @@ func (r *reshard) run(seed uint64) {
 		}
 		r.at(&tasks, back, func() {
 			r.note("the old client reaches set %d", set)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.cut[set] = false
+			r.outdated.join(set)
 		})
 	}
 	lose := r.rnd.IntN(3) // one set restarts empty, at any time

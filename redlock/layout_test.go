@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,43 +19,54 @@ import (
 
 // Tests of changes of the number of shards.
 
-// A severable opens pools whose connections can be cut.
+// A severable is a client that can be cut off from sets of masters.
 type severable struct {
-	cut   atomic.Bool
-	conns chan net.Conn
+	mu    sync.Mutex
+	cut   map[int]bool
+	conns map[int][]net.Conn
 }
 
-// locker returns a Locker over these sets, whose connections are cut by sever.
+func newSeverable() *severable { return &severable{cut: map[int]bool{}, conns: map[int][]net.Conn{}} }
+
+// locker returns the Locker of the client, over these sets.
 func (s *severable) locker(w *shardedCluster, sets ...int) *redlock.Locker {
 	w.Helper()
-	s.conns = make(chan net.Conn, 1000)
 	var pools []*pool.Pool
 	for _, set := range sets {
-		m := w.sets[set]
-		p, err := m.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if s.cut.Load() {
+		pools = append(pools, w.pool(set, pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.cut[set] {
 				return nil, errors.New("cut")
 			}
-			c, err := m.Dial(ctx, network, addr)
+			c, err := w.sets[set].Dial(ctx, network, addr)
 			if err == nil {
-				s.conns <- c
+				s.conns[set] = append(s.conns[set], c)
 			}
 			return c, err
-		}))
-		w.must(err)
-		w.Cleanup(func() { _ = p.Close() })
-		pools = append(pools, p)
+		})))
 	}
-	l, err := redlock.NewSharded(pools)
-	w.must(err)
-	w.Cleanup(func() { _ = l.Close() })
-	return l
+	return w.sharded(pools)
 }
 
-func (s *severable) sever() {
-	s.cut.Store(true)
-	for len(s.conns) > 0 {
-		_ = (<-s.conns).Close()
+// sever ends the connections to these sets, and refuses new ones until join is called.
+func (s *severable) sever(sets ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, set := range sets {
+		s.cut[set] = true
+		for _, c := range s.conns[set] {
+			_ = c.Close()
+		}
+		s.conns[set] = nil
+	}
+}
+
+func (s *severable) join(sets ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, set := range sets {
+		s.cut[set] = false
 	}
 }
 
@@ -95,11 +106,11 @@ func (w *shardedCluster) wantNoLock(l *redlock.Locker, what, name string) {
 func TestReturnAfterFewerShards(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		shardedClusters(t, 3, func(w *shardedCluster) {
-			s, name := new(severable), moved(3, 3, 2)
+			s, name := newSeverable(), moved(3, 3, 2)
 			x := s.locker(w, 0, 1, 2)
 			w.must(admin.Of(x).Admit(w.Context()))
 			w.noError(x.Do(w.Context(), name, nothing))
-			s.sever()
+			s.sever(0, 1, 2)
 			after(time.Minute)
 			w.every(empty, 0, 1, 2)
 			y := w.admitted(0, 1)
@@ -108,7 +119,7 @@ func TestReturnAfterFewerShards(t *testing.T) {
 				w.every((*memory.Master).Stop, 0, 1)
 			}
 			after(time.Minute)
-			s.cut.Store(false)
+			s.join(0, 1, 2)
 			w.wantNoLock(x, "the client with three shards", name)
 			if !apart {
 				w.noError(k.Unlock(w.Context()))
@@ -233,27 +244,13 @@ func TestEarlyClientOfTheNewLayout(t *testing.T) {
 		for i := 0; sharding.Pick(name, 3) != 3; i++ {
 			name = fmt.Sprint("n", i)
 		}
-		var apart atomic.Bool // whether the early client reaches only the new masters
-		apart.Store(true)
-		var pools []*pool.Pool
-		for set, m := range w.sets {
-			p, err := m.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if set < 2 && apart.Load() {
-					return nil, errors.New("apart")
-				}
-				return m.Dial(ctx, network, addr)
-			}))
-			w.must(err)
-			w.Cleanup(func() { _ = p.Close() })
-			pools = append(pools, p)
-		}
-		early, err := redlock.NewSharded(pools)
-		w.must(err)
-		w.Cleanup(func() { _ = early.Close() })
+		s := newSeverable()
+		s.sever(0, 1) // the early client reaches only the new masters
+		early := s.locker(w, 0, 1, 2)
 		after(2 * time.Minute) // quarantines of first records would be over
 		held := must(x.Lock(w.Context(), name))(w)
 		w.must(clients.SetOf(w.shards(0, 1, 2)).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
-		apart.Store(false)
+		s.join(0, 1)
 		k := must(early.Lock(w.Context(), name))(w)
 		if held.Err() == nil {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())

@@ -32,7 +32,7 @@ type shardedCluster struct {
 func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &shardedCluster{cluster: &cluster{tester: tester{t}, wire: &wire{}}}
+		w := &shardedCluster{cluster: &cluster{tester: withDeadline(t), wire: &wire{}}}
 		for range k {
 			m := memory.New(3, memory.Fresh())
 			t.Cleanup(m.Close)
@@ -43,12 +43,18 @@ func shardedClusters(t *testing.T, k int, f func(w *shardedCluster)) {
 }
 
 // pool makes a pool over one set of masters.
-func (w *shardedCluster) pool(set int) *pool.Pool {
+func (w *shardedCluster) pool(set int, opts ...pool.Option) *pool.Pool {
 	w.Helper()
-	p, err := w.sets[set].Pool()
-	w.must(err)
+	p := must(w.sets[set].Pool(opts...))(w)
 	w.Cleanup(func() { _ = p.Close() })
 	return p
+}
+
+func (w *shardedCluster) sharded(pools []*pool.Pool) *redlock.Locker {
+	w.Helper()
+	l := must(redlock.NewSharded(pools))(w)
+	w.Cleanup(func() { _ = l.Close() })
+	return l
 }
 
 // shards returns a Locker that distributes names over these sets, in their order.
@@ -58,10 +64,7 @@ func (w *shardedCluster) shards(sets ...int) *redlock.Locker {
 	for _, set := range sets {
 		pools = append(pools, w.pool(set))
 	}
-	l, err := redlock.NewSharded(pools)
-	w.must(err)
-	w.Cleanup(func() { _ = l.Close() })
-	return l
+	return w.sharded(pools)
 }
 
 // admitted returns a Locker like shards, whose masters have been admitted and vote.
@@ -435,9 +438,7 @@ func TestReconfigureShard(t *testing.T) {
 			return w.sets[1].Dial(ctx, network, addr)
 		}
 		p := w.poolOver(w.sets[1].URLs(), pool.WithDialer(dial))
-		g, err := redlock.NewSharded([]*pool.Pool{w.pool(0), p})
-		w.must(err)
-		w.Cleanup(func() { _ = g.Close() })
+		g := w.sharded([]*pool.Pool{w.pool(0), p})
 		w.must(admin.Of(g).Admit(w.Context()))
 		lock := must(g.Lock(w.Context(), in(2, 1)[1][0]))(w)
 		sets := admin.Of(g).Configuration()
