@@ -6,9 +6,31 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
+
+// nearLocker returns a Locker over three masters in memory, in real time.
+func nearLocker(t testing.TB, opts ...Option) *Locker {
+	t.Helper()
+	masters := memory.New(3)
+	p, err := masters.Pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(p, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+		masters.Close()
+	})
+	return l
+}
 
 // BenchmarkTrace measures the cost of a trace for a lock and its release over five masters in memory: without a trace,
 // and with an empty function.
@@ -19,7 +41,13 @@ func BenchmarkTrace(b *testing.B) {
 			l := nearLocker(b, WithTrace(trace))
 			b.ReportAllocs()
 			for b.Loop() {
-				mustUnlock(b, mustLock(b, l, "n"))
+				k, err := l.Lock(b.Context(), "n")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := k.Unlock(b.Context()); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}
