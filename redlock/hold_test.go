@@ -8,6 +8,7 @@ import (
 	"net"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -426,13 +427,22 @@ func TestErrorNamesHangingMasters(t *testing.T) {
 	})
 }
 
-// H79: if a foreign key has the name of a lock's key, the error contains the name of the key, and says that another
-// program wrote it.
+// H79, H163: if a foreign key has the name of a lock's key, the error contains the name of the key, says that another
+// program wrote it, and advises another name. It does not advise to delete the key.
 func TestForeignKeyIsExplained(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		key := defaultPrefix.Lock("n")
 		w.each(func(_ int, m *memory.Master) { m.Set(key, "not a lock") })
-		w.says(errOf(w.locker().TryLock(w.Context(), "n")), redlock.ErrNoQuorum, key, "another program")
+		l := w.locker()
+		for _, err := range []error{
+			errOf(l.TryLock(w.Context(), "n")), errOf(l.RWLock("n").TryRLock(w.Context())),
+		} {
+			w.isError(err, redlock.ErrNoQuorum)
+			w.says(err, redlock.ErrForeign, key, "another program", "use another name")
+			if strings.Contains(fmt.Sprint(err), "delete") {
+				w.Errorf("the error advises to delete the key: %v", err)
+			}
+		}
 	})
 }
 

@@ -3,9 +3,12 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -115,6 +118,68 @@ func TestEveryMixOfKindsIsRefused(t *testing.T) {
 			w.resume()
 			w.noError(k.Unlock(w.Context()))
 			check("released", w.Context(), l, another)
+		})
+	}
+}
+
+// A name has one kind and, if it is a semaphore, one size, while it is held and until its TTL plus 75 s after its last
+// use. A call for another kind fails immediately with ErrKind, which names the kind. H163: the error advises another
+// name, and not to delete the key, which may be a lock that a client holds.
+func TestNameHasOneKind(t *testing.T) {
+	type use = func(ctx context.Context, l *redlock.Locker) (*redlock.Lock, error)
+	semaphore := func(k int) use {
+		return func(ctx context.Context, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.Semaphore("x", k).Acquire(ctx)
+		}
+	}
+	const rwlock = "a readers-writer lock (RWLock)"
+	uses := []struct {
+		what, kind string
+		lock       use
+	}{
+		{"plain", "a plain lock (Lock, TryLock, Do)", func(ctx context.Context, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.Lock(ctx, "x")
+		}},
+		{"reader", rwlock, func(ctx context.Context, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.RWLock("x").RLock(ctx)
+		}},
+		{"writer", rwlock, func(ctx context.Context, l *redlock.Locker) (*redlock.Lock, error) {
+			return l.RWLock("x").Lock(ctx)
+		}},
+		{"semaphore of 3", "a semaphore of 3 (Semaphore)", semaphore(3)},
+		{"semaphore of 5", "a semaphore of 5 (Semaphore)", semaphore(5)},
+	}
+	for i, first := range uses {
+		subtest(t, first.what, 5, func(w *cluster) {
+			l, another := w.locker(), w.locker()
+			k := must(first.lock(w.Context(), l))(w)
+			refused := func(when string) {
+				w.Helper()
+				for _, other := range uses {
+					for _, client := range []*redlock.Locker{l, another} {
+						if other.kind == first.kind {
+							continue
+						}
+						began := time.Now()
+						_, err := other.lock(w.withTimeout(10*time.Second), client)
+						w.says(err, redlock.ErrKind, "it knows the name as "+first.kind, "75s", "use another name")
+						w.notError(err, redlock.ErrHeld, redlock.ErrNoQuorum)
+						w.wantSince(began, 0)
+						if text := fmt.Sprint(err); strings.Contains(text, "delete") || strings.Contains(text, "WRONGTYPE") {
+							w.Errorf("%s: the error is %v", when, err)
+						}
+					}
+				}
+			}
+			refused("while it is held")
+			after(3 * time.Minute) // the extensions keep the kind
+			refused("after extensions")
+			w.noError(k.Extend(w.Context()), k.Unlock(w.Context()))
+			after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
+			refused("before the hash has expired")
+			after(2 * time.Second)
+			next := must(uses[(i+2)%len(uses)].lock(w.Context(), another))(w)
+			w.noError(next.Unlock(w.Context()))
 		})
 	}
 }

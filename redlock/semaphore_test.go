@@ -50,41 +50,6 @@ func (p *peer) waitsForSlot(k int, opts ...redlock.LockOption) *call {
 	return c
 }
 
-// If several clients try to acquire one of three slots at the same instant, each wins a different slot, and clients
-// without a slot get ErrHeld.
-func TestEachSlotHasOneHolder(t *testing.T) {
-	for _, clients := range []int{1, 3, 8} {
-		bubble(t, 5, func(w *cluster) {
-			w.delay(time.Millisecond)
-			var peers []*peer
-			for i := range clients {
-				peers = append(peers, w.peer(fmt.Sprint("p", i)))
-			}
-			var slots []int
-			var held []*redlock.Lock
-			for _, r := range atOneInstant(clients, func(i int) (*redlock.Lock, error) {
-				return peers[i].Semaphore("n", 3).TryAcquire(w.Context())
-			}) {
-				if r.err == nil {
-					equal(w, r.lock.Name(), "n", "name")
-					slots, held = append(slots, r.lock.Slot()), append(held, r.lock)
-				} else {
-					w.says(r.err, redlock.ErrHeld, `"n": each of 3 slots is held`)
-				}
-			}
-			slices.Sort(slots)
-			if len(slices.Compact(slots)) != min(clients, 3) || len(held) != min(clients, 3) {
-				w.Errorf("%d clients have the slots %v", clients, slots)
-			}
-			for _, k := range held {
-				w.noError(k.Unlock(w.Context()))
-			}
-			w.delay(0)
-			w.nothingLeft(slotsOf(3)...)
-		})
-	}
-}
-
 // A waiter gets the first slot that is released, and leaves the queues of the other slots. No client needs to poll
 // for this.
 func TestWaiterGetsFirstFreeSlot(t *testing.T) {
@@ -336,9 +301,11 @@ func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
 	})
 }
 
-// H103, H167: of simultaneous calls for slots that do not wait, as many win as there are slots.
+// H103, H167: of simultaneous calls for slots that do not wait, as many win as there are slots, each another slot.
 func TestSimultaneousTryLocksOfSlots(t *testing.T) {
-	for _, k := range []int{1, 2, 3} {
+	for k, text := range map[int]string{
+		1: "held by another", 2: "each of 2 slots is held", 3: "each of 3 slots is held",
+	} {
 		subtest(t, fmt.Sprint(k), 5, func(w *cluster) {
 			var lockers []*peer
 			for i := range 10 {
@@ -350,19 +317,24 @@ func TestSimultaneousTryLocksOfSlots(t *testing.T) {
 				shots := atOneInstant(len(lockers), func(i int) (*redlock.Lock, error) {
 					return lockers[i].Semaphore("n", k).TryAcquire(w.Context())
 				})
-				won := 0
+				var slots []int
 				for _, s := range shots {
 					atMost(w, s.took, 500*time.Millisecond, "time of a call")
 					if s.err == nil {
-						won++
+						equal(w, s.lock.Name(), "n", "name")
+						slots = append(slots, s.lock.Slot())
 						w.noError(s.lock.Unlock(w.Context()))
 					} else {
-						w.isError(s.err, redlock.ErrHeld)
+						w.says(s.err, redlock.ErrHeld, `"n": `+text)
 					}
 				}
-				equal(w, won, k, "winners")
+				slices.Sort(slots)
+				if !slices.Equal(slots, []int{1, 2, 3}[:k]) {
+					w.Errorf("the winners have the slots %v, want each of %d slots once", slots, k)
+				}
 				after(100 * time.Millisecond)
 			}
+			w.nothingLeft(slotsOf(k)...)
 		})
 	}
 }
@@ -411,69 +383,6 @@ func TestErrorOfWaitForSlots(t *testing.T) {
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
 	})
-}
-
-// A name is a semaphore of one size while a slot is held, and then until the hash of the name has expired: a plain
-// lock, an RWLock, and a semaphore of another size are refused, and the reverse. The error names the kind and the size.
-func TestSemaphoreHasOneSize(t *testing.T) {
-	semaphore := func(k int) lockFunc {
-		return func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
-			return l.Semaphore("x", k).Acquire(ctx, opts...)
-		}
-	}
-	uses := map[string]lockFunc{
-		"a plain lock (Lock, TryLock, Do)": func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption,
-		) (*redlock.Lock, error) {
-			return l.Lock(ctx, "x", opts...)
-		},
-		"a readers-writer lock (RWLock)": func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption,
-		) (*redlock.Lock, error) {
-			return l.RWLock("x").RLock(ctx, opts...)
-		},
-		"a semaphore of 3 (Semaphore)": semaphore(3), "a semaphore of 5 (Semaphore)": semaphore(5),
-	}
-	for kind, use := range uses {
-		subtest(t, kind, 5, func(w *cluster) {
-			l, other := w.locker(), w.locker()
-			k, err := use(l, w.Context())
-			w.must(err)
-			refused := func(when string) {
-				w.Helper()
-				for o, otherUse := range uses {
-					for _, client := range []*redlock.Locker{l, other} {
-						if o == kind {
-							continue
-						}
-						began := time.Now()
-						_, err := otherUse(client, w.withTimeout(10*time.Second))
-						w.says(err, redlock.ErrKind, kind, "75s")
-						w.notError(err, redlock.ErrHeld)
-						w.notError(err, redlock.ErrNoQuorum)
-						w.wantSince(began, 0)
-						if strings.Contains(fmt.Sprint(err), "delete") || redlock.Outcome(err) != "kind" {
-							w.Errorf("%s: the error is %v", when, err)
-						}
-					}
-				}
-			}
-			refused("while it is held")
-			after(3 * time.Minute) // the extensions keep the kind
-			refused("after extensions")
-			w.must(k.Extend(w.Context()))
-			w.noError(k.Unlock(w.Context()))
-			after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
-			refused("before the hash has expired")
-			after(2 * time.Second)
-			for o, otherUse := range uses {
-				if o != kind {
-					k, err := otherUse(other, w.Context())
-					w.must(err)
-					w.noError(k.Unlock(w.Context()))
-					break
-				}
-			}
-		})
-	}
 }
 
 // A slot that is repaired on a master, imported, or won on a majority only, has the mark of its kind there too.

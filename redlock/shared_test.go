@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -147,44 +146,22 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// A reader cannot become a writer, and a name cannot be a plain lock and an RWLock at the same time. Readers and
-// writers can re-enter as readers.
-func TestRefusedUpgradesKindsAndReentries(t *testing.T) {
+// A reader cannot become a writer. Readers and writers can re-enter as readers.
+func TestUpgradesAndReentriesOfReaders(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
-		l := w.locker()
-		s := l.RWLock("x")
+		s := w.locker().RWLock("x")
 		r := must(s.RLock(w.Context()))(w)
-		w.isError(errOf(s.Lock(r.Context(w.Context()))), redlock.ErrUpgrade)
-		w.isError(errOf(s.Lock(r.Context(w.Context()), redlock.WithReentry())), redlock.ErrUpgrade)
-		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
-		again, err := s.RLock(r.Context(w.Context()), redlock.WithReentry())
-		w.must(err)
-		w.noError(again.Unlock(w.Context()))
-		w.isError(errOf(l.Lock(r.Context(w.Context()), "x")), redlock.ErrKind)
-		for _, o := range []*redlock.Locker{l, w.locker()} {
-			w.isError(errOf(o.Lock(w.Context(), "x")), redlock.ErrKind)
-			w.isError(errOf(o.TryLock(w.Context(), "x")), redlock.ErrKind)
-		}
-		if r.Err() != nil {
-			w.Errorf("the reader has lost its lock: %v", r.Err())
-		}
+		ctx := r.Context(w.Context())
+		w.isError(errOf(s.Lock(ctx)), redlock.ErrUpgrade)
+		w.isError(errOf(s.Lock(ctx, redlock.WithReentry())), redlock.ErrUpgrade)
+		w.isError(errOf(s.TryLock(ctx)), redlock.ErrUpgrade)
+		w.noError(s.DoRead(ctx, nothing, redlock.WithReentry()))
 		w.isError(errOf(r.Export()), redlock.ErrInvalid)
 		w.isError(errOf(r.Downgrade(w.Context())), redlock.ErrInvalid)
-		w.noError(r.Unlock(w.Context()))
-		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrKind) // the masters still know the kind
-		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
-		k := must(l.Lock(w.Context(), "x"))(w)
-		for _, o := range []*redlock.Locker{l, w.locker()} {
-			w.isError(errOf(o.RWLock("x").RLock(w.Context())), redlock.ErrKind)
-			w.isError(errOf(o.RWLock("x").Lock(w.Context())), redlock.ErrKind)
-		}
-		w.noError(k.Unlock(w.Context()))
-		after(redlock.DefaultTTL + scripts.FenceKept + time.Second)
+		w.noError(r.Err(), r.Unlock(w.Context()))
 		writer := must(s.Lock(w.Context()))(w)
-		inner, err := s.RLock(writer.Context(w.Context()), redlock.WithReentry())
-		if err != nil || inner.Token() != writer.Token() {
-			w.Errorf("RLock of the writer returned %v, %v", inner, err)
-		}
+		inner := must(s.RLock(writer.Context(w.Context()), redlock.WithReentry()))(w)
+		equal(w, inner.Token(), writer.Token(), "token of the re-entry")
 		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrInvalid)
 		w.noError(inner.Unlock(w.Context()), writer.Unlock(w.Context()))
 		w.isError(errOf(s.RLock(w.Context(), redlock.WithMinHold(time.Second))), redlock.ErrInvalid)
@@ -255,58 +232,6 @@ func TestDowngradeMissedByMaster(t *testing.T) {
 		w.noError(reader.Unlock(w.Context()), other.Unlock(w.Context()))
 		w.noError(w.locker().RWLock("x").Do(w.Context(), nothing))
 	})
-}
-
-// A name has one kind, while it is held and until its TTL plus 75 s after its last use. A call for another kind fails
-// immediately with ErrKind, which names the kind, and changes nothing.
-func TestNameHasOneKind(t *testing.T) {
-	type call = func(*redlock.Locker, context.Context) (*redlock.Lock, error)
-	lock := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.Lock(ctx, "x") }
-	try := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.TryLock(ctx, "x") }
-	rlock := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.RWLock("x").RLock(ctx) }
-	wlock := func(l *redlock.Locker, ctx context.Context) (*redlock.Lock, error) { return l.RWLock("x").Lock(ctx) }
-	for what, c := range map[string]struct {
-		use   call
-		other []call
-		text  string
-	}{
-		"plain lock": {lock, []call{rlock, wlock}, "it knows the name as a plain lock (Lock, TryLock, Do)"},
-		"reader":     {rlock, []call{lock, try}, "it knows the name as a readers-writer lock (RWLock)"},
-		"writer":     {wlock, []call{lock, try}, "it knows the name as a readers-writer lock (RWLock)"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, 5, func(w *cluster) {
-				l := w.locker()
-				k, err := c.use(l, w.Context())
-				w.must(err)
-				refused := func() {
-					w.Helper()
-					for _, o := range []*redlock.Locker{l, w.locker()} {
-						for _, f := range c.other {
-							began := time.Now()
-							_, err := f(o, w.withTimeout(10*time.Second))
-							w.isError(err, redlock.ErrKind)
-							w.wantSince(began, 0)
-							if text := fmt.Sprint(err); errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) ||
-								redlock.Outcome(err) != "kind" || !strings.Contains(text, c.text) || !strings.Contains(text, "75s") ||
-								strings.Contains(text, "WRONGTYPE") || strings.Contains(text, "delete") {
-								w.Errorf("the error is %v", err)
-							}
-						}
-					}
-				}
-				refused()
-				w.must(k.Extend(w.Context()))
-				w.noError(k.Unlock(w.Context()))
-				after(redlock.DefaultTTL + scripts.FenceKept - time.Second)
-				refused()
-				after(2 * time.Second)
-				k, err = c.other[0](l, w.Context())
-				w.must(err)
-				w.noError(k.Unlock(w.Context()))
-			})
-		})
-	}
 }
 
 // Only masters that know the name as another kind count for ErrKind. If they are a minority, the call gets the lock

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -155,34 +154,4 @@ func TestAdviceToAdmitIsForNewMasters(t *testing.T) {
 			})
 		})
 	}
-}
-
-// H163: if a name is used as another kind of lock, or its key belongs to another program, the error advises another
-// name. It never advises to delete the key, which may be a lock that a client holds.
-func TestMixedKindsAdviseAnotherName(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l, other := w.locker(), w.locker()
-		k, r := must(l.Lock(w.Context(), "plain"))(w), must(l.RWLock("read").RLock(w.Context()))(w)
-		w.each(func(_ int, m *memory.Master) { m.Set(scripts.Prefix("redlock").Lock("foreign"), "data") })
-		many := []string{"a", "read"}
-		for what, err := range map[string]error{
-			"a reader of a plain lock":  errOf(other.RWLock("plain").TryRLock(w.Context())),
-			"a writer of a plain lock":  errOf(other.RWLock("plain").TryLock(w.Context())),
-			"a plain lock of a reader":  errOf(other.TryLock(w.Context(), "read")),
-			"several, one with readers": errOf(other.LockAll(w.Context(), many, redlock.WithWaitLimit(time.Second))),
-			"a foreign key":             errOf(other.TryLock(w.Context(), "foreign")),
-			"a reader of a foreign key": errOf(other.RWLock("foreign").TryRLock(w.Context())),
-		} {
-			text := fmt.Sprint(err)
-			want := redlock.ErrKind
-			if strings.Contains(what, "foreign") {
-				want = redlock.ErrForeign
-			}
-			w.isError(err, want)
-			if !strings.Contains(text, "use another name") || strings.Contains(text, "delete") {
-				w.Errorf("%s: %s", what, text)
-			}
-		}
-		w.noError(k.Unlock(w.Context()), r.Unlock(w.Context()))
-	})
 }
