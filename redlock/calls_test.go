@@ -305,28 +305,6 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 	})
 }
 
-// A name cannot be locked with the context of a lock that has ended, regardless of how the lock ended.
-func TestContextOfEndedLockOwnsNothing(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		for name, end := range map[string]func(k *redlock.Lock){
-			"released": func(k *redlock.Lock) { _ = k.Unlock(w.Context()) },
-			"exported": func(k *redlock.Lock) { must(k.Export())(w) },
-			"lost":     func(k *redlock.Lock) { w.masters.Lose("lost"); _ = k.Extend(w.Context()) },
-		} {
-			k := must(l.Lock(w.Context(), name))(w)
-			ctx := context.WithoutCancel(k.Context(w.Context())) // ctx does not end, but still belongs to the lock
-			end(k)
-			got, err := l.TryLock(ctx, name)
-			if got != nil || err == nil {
-				w.Errorf("%s: the name was locked with the context of the ended lock", name)
-			}
-			w.isError(err, errors.Unwrap(k.Err()))
-			w.noError(errOf(l.TryLock(ctx, name+" other")))
-		}
-	})
-}
-
 func deadContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

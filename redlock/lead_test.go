@@ -148,57 +148,21 @@ func TestFailingLeaderPauses(t *testing.T) {
 	})
 }
 
-// A campaign ends with its context, and not earlier: no option that bounds the wait of a Lock ends it, whether another
-// client leads or no quorum can be reached. A leader campaigns again after its max hold, even if its function returned
-// nil.
-func TestCampaignEndsOnlyWithItsContext(t *testing.T) {
-	limit, retry := redlock.WithWaitLimit(time.Second), redlock.WithTries(3)
-	for how, c := range map[string]struct {
-		locker []redlock.Option
-		call   []redlock.LockOption
-	}{
-		"limit of the Locker": {locker: []redlock.Option{limit}},
-		"limit of the call":   {call: []redlock.LockOption{limit}},
-		"tries of the Locker": {locker: []redlock.Option{retry, limit}},
-		"tries of the call":   {call: []redlock.LockOption{retry, limit}},
-	} {
-		subtest(t, how, 3, func(w *cluster) {
-			l, other, name := w.locker(c.locker...), w.locker(), "boss"
-			k := must(other.Lock(w.Context(), name))(w)
-			terms := make(chan term, 1)
-			ctx, cancel := context.WithCancel(w.Context())
-			ended := w.campaign(ctx, l, 1, terms, append(c.call, redlock.WithMaxHold(time.Minute))...)
-			idle := func(why string) {
-				w.Helper()
-				after(time.Minute)
-				if len(terms) > 0 || len(ended) > 0 {
-					w.Errorf("%s: the client leads %d times, and its campaign has ended %d times", why, len(terms), len(ended))
-				}
-			}
-			next := func() (t term) {
-				w.Helper()
-				select {
-				case t = <-terms:
-				case err := <-ended:
-					w.Fatal("the campaign has ended:", err)
-				}
-				return t
-			}
-			idle("another client leads")
-			w.stop(0, 1)
-			idle("no quorum")
-			w.isError(k.Err(), redlock.ErrLost)
-			w.restart(true, 0, 1)
-			one := next()
-			w.ends(one.ctx, time.Minute+time.Second, redlock.ErrMaxHold)
-			one.leave <- nil
-			two := next() // a nil after the end of the leadership does not end the campaign
-			cancel()
-			two.leave <- two.ctx.Err()
-			w.isError(<-ended, context.Canceled)
-			w.wantFree(name)
-		})
-	}
+// A leader campaigns again after its max hold, even if its function returned nil. The campaign ends with its context.
+func TestLeaderCampaignsAgainAfterMaxHold(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		terms := make(chan term)
+		ctx, cancel := context.WithCancel(w.Context())
+		ended := w.campaign(ctx, w.locker(), 1, terms, redlock.WithMaxHold(time.Minute))
+		one := <-terms
+		w.ends(one.ctx, time.Minute+time.Second, redlock.ErrMaxHold)
+		one.leave <- nil
+		two := <-terms
+		cancel()
+		two.leave <- two.ctx.Err()
+		w.isError(<-ended, context.Canceled)
+		w.wantFree("boss")
+	})
 }
 
 // The context of a leader ends before another client can lead. While a majority of the masters is down no client

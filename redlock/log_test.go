@@ -152,11 +152,7 @@ var healthCases = []struct {
 		w.wantStates(l, "ffvvv")
 		h.wants(w, 2, "master is failing", "OOM")
 		h.wants(w, 0, "no lock can")
-	}},
-	{"a minority that recovers", func(w *cluster, l *redlock.Locker, _ *logbook) {
-		w.refuse(outOfMemory, 0)
-		w.must(l.Healthy(w.Context()))
-		w.refuse("", 0)
+		w.refuse("", 0, 1)
 		after(6 * time.Second)
 		w.wantStates(l, "vvvvv")
 	}},

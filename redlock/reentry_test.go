@@ -2,8 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,42 +9,8 @@ import (
 )
 
 // Goroutines that have received the context of a lock, and lock its name again, would all work at the same time, or
-// wait for the lock of their own caller. Without WithReentry each of their calls fails, at once and without a message.
-func TestContextOfLockIsNotSharedSilently(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		err := l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
-			after(time.Second)
-			sent, began := len(w.wire.sent()), time.Now()
-			var inside, most atomic.Int32
-			work := func(context.Context, *redlock.Lock) error {
-				if n := inside.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				<-time.After(time.Millisecond)
-				inside.Add(-1)
-				return nil
-			}
-			var wg sync.WaitGroup
-			for range 4 {
-				wg.Go(func() { w.isError(l.Do(ctx, "n", work), redlock.ErrReentry) })
-			}
-			wg.Wait()
-			equal(w, most.Load(), 0, "goroutines inside the lock of their caller")
-			equal(w, len(w.wire.sent()), sent, "messages")
-			w.wantSince(began, 0)
-			for range 4 {
-				wg.Go(func() { w.noError(l.Do(ctx, "n", work, redlock.WithReentry())) })
-			}
-			wg.Wait()
-			equal(w, most.Load(), 4, "goroutines that share the lock on request")
-			return nil
-		})
-		w.must(err)
-	})
-}
-
-// Each call whose context owns the name is refused without WithReentry, and sends nothing.
+// wait for the lock of their own caller. Each call whose context owns the name is refused without WithReentry, at once
+// and without a message.
 func TestReentryIsRefusedByEachCall(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
@@ -132,6 +96,7 @@ func TestContextOfEndedLockSaysWhatToDo(t *testing.T) {
 				w.says(err, reason, "to lock the name again, pass a context that is not derived from")
 				w.notError(err, context.Canceled, redlock.ErrReentry)
 			}
+			w.noError(l.Do(context.WithoutCancel(ctx), "other", nothing))
 			_ = k.Unlock(w.Context())
 			after(time.Minute)
 			if how == "exported" {

@@ -95,24 +95,15 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 }
 
 // H90: masters restart one after the other, each with its data, and the lock is confirmed or repaired in between.
-// Only restarts after the last confirmation matter, so the lock survives any number of restarts, and also a restart
-// of all five durable masters at the same time.
+// Only restarts after the last confirmation matter, so the lock survives any number of restarts.
 func TestRestartsCountSinceLastConfirmation(t *testing.T) {
-	bubble(t, 5, func(w *cluster) {
+	virtual(t, 5, func(w *cluster) {
 		k := must(w.locker().Lock(w.Context(), "a"))(w)
 		for n := range 15 {
 			w.masters.Master(n % 5).Restart(true)
 			after(6 * time.Second) // an extension; the quarantine continues
 			w.wantHeld(k, 5)
 		}
-	})
-	bubble(t, 5, func(w *cluster) {
-		l := w.locker(redlock.WithAllMastersDurable())
-		after(5 * time.Second) // until the records say that the masters are durable
-		k := must(l.Lock(w.Context(), "a"))(w)
-		w.restart(true)
-		after(6 * time.Second)
-		w.wantHeld(k, 5)
 	})
 }
 

@@ -136,7 +136,7 @@ var List = []Mutant{
 		Suite: "internal/lease", Tests: "ContextsEndBeforeMaxHoldRelease"},
 	{Name: "reentry-on-request", Wrong: "goroutines that have the context of a lock, and lock its name, all hold the " +
 		"lock at the same time, although none has asked to share it",
-		Suite: "redlock", Tests: "ContextOfLockIsNotSharedSilently"},
+		Suite: "redlock", Tests: "ReentryIsRefusedByEachCall"},
 	{Name: "one-set-repairs-voters", Wrong: "H123: a majority of only one set of masters is enough to repair masters " +
 		"in quarantine",
 		Suite: "redlock", Tests: "RepairByOneSet"},
