@@ -54,13 +54,11 @@ func TestRaiseMaxTTL(t *testing.T) {
 		l := w.locker()
 		w.masters.Master(4).Stop()
 		after(3 * time.Second)
-		before := recordOf(w.masters.Master(0))
+		before := w.records()
 		w.says(admin.Of(l).RaiseMaxTTL(w.withTimeout(time.Minute), 5*time.Minute), redlock.ErrNoQuorum,
 			w.masters.Master(4).Addr(),
 			"4 of 5", "quorum is 5")
-		if recordOf(w.masters.Master(0)) != before {
-			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
-		}
+		w.wantRecords(before)
 		w.restart(true, 4)
 		after(40 * time.Second)
 		w.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
@@ -90,16 +88,14 @@ func TestRaiseMaxTTL(t *testing.T) {
 		}
 		after(3 * time.Second)
 		must(long.Lock(w.Context(), "a", ttl))(w)
-		before = recordOf(w.masters.Master(0)) // invalid values are refused before anything is written
+		before = w.records() // invalid values are refused before anything is written
 		for g, word := range map[time.Duration]string{
 			time.Minute: "5m0s", 2 * time.Hour: "repl-backlog-ttl is 1h0m0s", 0: "0s", time.Hour + 1: "", 1000 * time.Hour: "",
 		} {
 			w.says(admin.Of(l).RaiseMaxTTL(w.Context(), g), redlock.ErrInvalid, word)
 		}
 		w.isError(admin.Of(w.locker(redlock.WithoutRestartGuard())).RaiseMaxTTL(w.Context(), time.Minute), redlock.ErrInvalid)
-		if recordOf(w.masters.Master(0)) != before {
-			w.Errorf("a refused call has changed the record to %s", recordOf(w.masters.Master(0)))
-		}
+		w.wantRecords(before)
 	})
 }
 
@@ -176,6 +172,14 @@ func (w *cluster) records() (all string) {
 		all += recordOf(w.masters.Master(i)) + "\n"
 	}
 	return all
+}
+
+// wantRecords fails the test unless the masters have these records.
+func (w *cluster) wantRecords(want string) {
+	w.Helper()
+	if now := w.records(); now != want {
+		w.Errorf("the records are\n%swant\n%s", now, want)
+	}
 }
 
 // wantLocks fails the test unless l acquires and releases a lock.
@@ -376,9 +380,7 @@ func TestStrayRecord(t *testing.T) {
 		w.wantLocks("before", a)
 		before := w.records()
 		w.says(admin.Of(w.newLocker(w.poolOf(0, 1, 2))).Quarantine(w.Context(), "master-2:6379"), redlock.ErrMasterList)
-		if w.records() != before {
-			w.Errorf("a refused quarantine has written\n%s", w.records())
-		}
+		w.wantRecords(before)
 		list := "masters=master-1:6379,master-2:6379,master-3:6379"
 		stray := strings.Replace(recordOf(w.masters.Master(1)), list+",master-4:6379,master-5:6379", list, 1)
 		w.masters.Master(1).Set("redlock:admission", "v4 0123456789abcdef"+stray[len("v4 0123456789abcdef"):])
@@ -416,9 +418,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 			c := w.newLocker(w.poolOf(plain...))
 			w.says(admin.Of(c).Admit(w.withTimeout(5*time.Second)), redlock.ErrOldMasters)
 			after(time.Minute)
-			if got := w.records(); got != before {
-				w.Errorf("the client with the list %v has changed the records to\n%s\nfrom\n%s", plain, got, before)
-			}
+			w.wantRecords(before)
 		}
 	}, memory.Fresh())
 }
@@ -476,9 +476,7 @@ func TestAbortChange(t *testing.T) {
 		w.stop(3, 4)
 		after(2 * time.Second)
 		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum)
-		if w.records() != before {
-			w.Errorf("a refused call has written\n%s", w.records())
-		}
+		w.wantRecords(before)
 		for on, i := range []int{3, 4} { // one master confirms the lock before the other is back
 			w.masters.Master(i).Restart(true)
 			everywhere(4 + on)

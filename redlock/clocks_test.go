@@ -1,0 +1,358 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
+)
+
+// Tests of masters and clients with wrong clocks (H176): schedules that the simulator does not draw, because clocks run
+// fast, are centuries off, or jump in a state that is rare, and the effects on healthy clients.
+
+// wantNoRival fails the test if rival acquires the lock "n" while k is valid. It tries in the interval every until k
+// ends, but at most for 30 s.
+func (w *cluster) wantNoRival(k *redlock.Lock, rival *redlock.Locker, every time.Duration) {
+	w.Helper()
+	for start := time.Now(); k.Err() == nil && time.Since(start) < 30*time.Second; after(every) {
+		b, err := rival.TryLock(w.Context(), "n", redlock.WithTTL(time.Second))
+		switch {
+		case err == nil:
+			if k.Err() == nil {
+				w.Errorf("%v: two holders, with %v left of the first; tokens %d %d",
+					time.Since(start), k.Remaining(), k.Token(), b.Token())
+			}
+			return
+		case !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum):
+			w.Error(err)
+		}
+	}
+}
+
+// setClocks sets the clocks of masters to the time of the bubble plus d.
+func (w *cluster) setClocks(d time.Duration, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.SetClock(d, 1) }, which...)
+}
+
+// expire makes masters expire their keys, as a real server does in the background.
+func (w *cluster) expire(which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.Keys() }, which...)
+}
+
+// One clock jumps by ten minutes for 10 s, and runs fast meanwhile. The rival polls; in the second run its heartbeats
+// are out of phase.
+func TestFastClockIsJudged(t *testing.T) {
+	for _, phased := range []bool{false, true} {
+		subtest(t, fmt.Sprint("phased=", phased), 5, func(w *cluster) {
+			w.delay(time.Millisecond, 1, 2, 3, 4)
+			holder := w.peer("holder")
+			if phased {
+				w.wire.block(1)
+			}
+			rival := w.newLocker(w.pool())
+			after(700 * time.Millisecond)
+			w.wire.block()
+			after(5 * time.Second)
+			k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(25*time.Second), redlock.WithExtension(false)))(w)
+			after(50 * time.Millisecond)
+			w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+			after(10 * time.Millisecond)
+			holder.kill()
+			w.masters.Master(0).SetClock(10*time.Minute, 1.1)
+			w.expire(0)
+			time.AfterFunc(10*time.Second, func() { w.setClocks(0, 0) })
+			w.wantNoRival(k, rival, 20*time.Millisecond)
+		})
+	}
+}
+
+// Two clocks jump while the client doubts them, and are right again when the doubt is over.
+func TestLeapDuringDoubt(t *testing.T) {
+	virtual(t, 7, func(w *cluster) {
+		w.setClocks(-16*time.Second, 6)
+		holder := w.peer("holder")
+		after(5 * time.Second)
+		w.wire.block(2, 3, 4, 5)
+		rival := w.newLocker(w.pool())
+		after(10 * time.Second)
+		k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(29*time.Second), redlock.WithExtension(false)))(w)
+		after(10 * time.Millisecond)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 4, 5, 6)
+		holder.kill()
+		w.setClocks(10*time.Minute, 0, 1)
+		w.expire(0, 1)
+		after(8 * time.Second)
+		w.setClocks(0, 0, 1)
+		after(4 * time.Second)
+		w.wire.block()
+		w.wantNoRival(k, rival, 100*time.Millisecond)
+	})
+}
+
+// An operator admits the masters while the clock of one is wrong. That takes few messages, and this master votes soon
+// after its clock is right.
+func TestAdmitWithAWrongClock(t *testing.T) {
+	for _, off := range []time.Duration{14 * time.Second, time.Hour, -time.Hour} {
+		subtest(t, off.String(), 3, func(w *cluster) {
+			w.delay(time.Millisecond)
+			w.stop(0)
+			w.setClocks(off, 0)
+			w.restart(false, 0)
+			l, other := w.locker(), w.locker()
+			w.wire.clear()
+			_ = admin.Of(l).Admit(w.withTimeout(10 * time.Second)) // it may not succeed while the clock is wrong
+			atMost(w, len(w.wire.sent("admit")), 100, "calls to admit")
+			after(10 * time.Second)
+			w.setClocks(0, 0)
+			w.votesWithin(2*time.Minute, 0, l, other)
+		})
+	}
+}
+
+// votesWithin waits until master i votes for all Lockers. It fails the test if that takes longer than bound.
+func (w *cluster) votesWithin(bound time.Duration, i int, lockers ...*redlock.Locker) {
+	w.Helper()
+	out := func(l *redlock.Locker) bool { return l.Masters()[i].State != "voting" }
+	for start := time.Now(); slices.ContainsFunc(lockers, out); after(time.Second) {
+		if time.Since(start) > bound {
+			w.Fatalf("master %d does not vote after %v", i, bound)
+		}
+	}
+}
+
+// A client is paused for 20 s together with both of its clocks, so that all masters seem to be ahead, and puts none of
+// them into quarantine: neither if its connections are kept, nor if it connects again to one master after the other.
+func TestPausedClientQuarantinesNoMaster(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		for name, gap := range map[string]time.Duration{
+			"connected": -1, "connects at once": 0, "5 ms": 5 * time.Millisecond, "500 ms": 500 * time.Millisecond,
+		} {
+			subtest(t, fmt.Sprint(n, " masters, ", name), n, func(w *cluster) {
+				c := newShiftClock(1)
+				healthy := w.readyLocker(w.pool(transport.WithClock(c.clock())), redlock.WithClock(c.clock()))
+				after(500 * time.Millisecond)
+				p := w.peer("paused")
+				p.lateBy(func(master int) time.Duration { return time.Duration(master) * gap })
+				after(7 * time.Second)
+				k := must(healthy.Lock(w.Context(), "a", redlock.WithTTL(30*time.Second)))(w)
+				after(time.Second)
+				before := w.records()
+				w.pause(20 * time.Second)
+				c.jump(20*time.Second, 20*time.Second)
+				if gap >= 0 {
+					p.cut([]int{0, 1, 2, 3, 4}[:n]...)
+					p.cluster.wire.block()
+				}
+				after(20 * time.Second)
+				w.wantRecords(before)
+				w.must(k.Err())
+			})
+		}
+	}
+}
+
+// A clock shows a time after 2^53 us (in 2255), for ten seconds, or another clock shows it meanwhile and stays wrong.
+func TestClockThatBallotsCannotFollow(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, c := range []struct{ first, other time.Duration }{
+		{290 * year, 0}, {time.Hour, 290 * year}, {time.Hour, -40 * year},
+	} {
+		n, jumps := 5, []int{0}
+		if c.other != 0 {
+			n, jumps = 7, []int{0, 1} // the lease is on 0, 1, 3, 4; the clock of 2 is unusable
+		}
+		subtest(t, fmt.Sprint(c), n, func(w *cluster) {
+			holder, rival := w.locker(), w.locker()
+			after(5 * time.Second)
+			w.setClocks(c.other, 2)
+			after(time.Second)
+			k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(25*time.Second), redlock.WithExtension(false)))(w)
+			after(50 * time.Millisecond)
+			w.each(func(_ int, m *memory.Master) { m.Evict("n") }, n-2, n-1)
+			w.setClocks(c.first, jumps...)
+			w.expire(jumps...)
+			time.AfterFunc(10*time.Second, func() { w.setClocks(0, jumps...) })
+			w.wantNoRival(k, rival, 100*time.Millisecond)
+		})
+	}
+}
+
+// H178: correct clocks differ by ten seconds. The clock of the master that forgets is the late one, but behind when the
+// quarantine begins; later it is right, and another clock jumps. The quarantine does not end before the lease.
+func TestQuarantineEndsByTheEarliestClock(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		holder, rival := w.peer("holder"), w.locker()
+		w.must(rival.WaitReady(w.Context()))
+		k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
+		after(50 * time.Millisecond) // until all masters have it
+		holder.kill()
+		w.restart(false, 2)
+		after(2 * time.Second)
+		w.setClocks(10*time.Second, 1, 2)
+		w.wantNoRival(k, rival, 20*time.Millisecond)
+	})
+}
+
+// H176: a client that starts while it reaches only some of the masters, one of which has a slow clock, puts none of them
+// into quarantine.
+func TestClientWithFewMastersQuarantinesNone(t *testing.T) {
+	for _, c := range []struct {
+		n       int
+		blocked []int
+	}{{5, []int{2, 3, 4}}, {5, []int{3, 4}}, {3, []int{2}}, {5, []int{4}}} {
+		subtest(t, fmt.Sprint(c), c.n, func(w *cluster) {
+			w.setClocks(-16*time.Second, 0)
+			healthy := w.locker()
+			k := must(healthy.Lock(w.Context(), "a", redlock.WithTTL(10*time.Second)))(w)
+			after(20 * time.Second) // the slow master has lost its vote
+			before := w.records()
+			w.wire.block(c.blocked...)
+			w.newLocker(w.pool())
+			for range 200 {
+				after(time.Second)
+				w.must(healthy.Healthy(w.Context()))
+			}
+			w.must(k.Err())
+			w.wantRecords(before)
+		})
+	}
+}
+
+// H176: one client gets the joint file of a change while only one of three next masters runs, or all, with a clock that
+// is 16 s behind. The old masters and the clients that use only them are not affected.
+func TestJointClientQuarantinesNoOldMaster(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		subtest(t, fmt.Sprint("all=", all), 8, func(w *cluster) {
+			old, next := []int{0, 1, 2, 3, 4}, []int{5, 6, 7}
+			w.admittedApart(old, next)
+			if !all {
+				w.stop(6, 7)
+			}
+			w.setClocks(-16*time.Second, next...)
+			l := w.readyLocker(w.poolOf(old...))
+			k := must(l.Lock(w.Context(), "a", redlock.WithTTL(10*time.Second)))(w)
+			after(time.Second)
+			both := redlock.Configuration{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)}
+			w.newLocker(w.poolOf(old...), redlock.WithConfiguration(both))
+			for range 200 {
+				after(time.Second)
+				w.must(l.Healthy(w.Context()))
+			}
+			w.must(k.Err())
+		})
+	}
+}
+
+// H176: a clock jumps by ten minutes, until the clients have seen it. The clock was ahead when the record of its master
+// was written: by 10 s, which is allowed, or, like all clocks, by an hour.
+func TestJumpAfterRecordFromTheFuture(t *testing.T) {
+	for name, c := range map[string]struct{ one, all time.Duration }{
+		"one master 10 s ahead": {10 * time.Second, 0}, "all an hour ahead": {0, time.Hour},
+	} {
+		subtest(t, name, 5, func(w *cluster) {
+			w.setClocks(c.all)
+			w.setClocks(c.all+c.one, 0)
+			w.each(func(_ int, m *memory.Master) { m.Readmit() })
+			w.setClocks(0)
+			w.setClocks(c.one, 0)
+			holder, rival := w.locker(), w.locker()
+			w.must(rival.WaitReady(w.Context()))
+			after(time.Second)
+			k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(8*time.Second), redlock.WithExtension(false)))(w)
+			after(50 * time.Millisecond)
+			w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+			w.setClocks(10*time.Minute, 0)
+			w.expire(0)
+			time.AfterFunc(4500*time.Millisecond, func() { w.setClocks(c.one, 0) })
+			w.wantNoRival(k, rival, 100*time.Millisecond)
+		})
+	}
+}
+
+// All clocks are an hour ahead, and that of one master another minute. Then all clocks are set right. The master must
+// vote again after one quarantine.
+func TestClockAheadBeforeAllAreSetBack(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.setClocks(time.Hour)
+		w.each(func(_ int, m *memory.Master) { m.Readmit() })
+		l, other := w.locker(), w.locker()
+		after(5 * time.Second)
+		w.setClocks(time.Hour+time.Minute, 0)
+		after(5 * time.Second)
+		w.setClocks(0)
+		w.votesWithin(2*time.Minute, 0, l, other)
+	})
+}
+
+// The clock of one master is 14.8 s ahead, which is allowed ("more than 15 s off the median"). The other masters are
+// farther away in the network: 400 ms in each direction.
+func TestMasterInsideTheWindowVotes(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.setClocks(14800*time.Millisecond, 2)
+		w.each(func(_ int, m *memory.Master) { m.Readmit() })
+		w.delay(400*time.Millisecond, 0, 1)
+		l := w.locker()
+		votes, seconds := 0, 200
+		for range seconds {
+			after(time.Second)
+			if l.Masters()[2].State == "voting" {
+				votes++
+			}
+		}
+		if votes < seconds-5 {
+			w.Errorf("the master voted in %d of %d seconds", votes, seconds)
+		}
+	})
+}
+
+// The masters' clocks were an hour ahead, and have been set right before any of these locks was acquired. From then on
+// a name must not stay locked for longer than its TTL or its minimum hold.
+func TestFenceAheadDoesNotKeepName(t *testing.T) {
+	for what, use := range map[string]func(w *cluster, l *redlock.Locker){
+		"min hold": func(w *cluster, l *redlock.Locker) {
+			w.noError(l.Do(w.Context(), "cron", nothing, redlock.WithMinHold(5*time.Second)))
+		},
+		"dead holder": func(w *cluster, _ *redlock.Locker) {
+			must(w.locker().Lock(w.Context(), "cron", redlock.WithTTL(5*time.Second), redlock.WithExtension(false)))(w)
+			after(6 * time.Second)
+		},
+		"released": func(w *cluster, l *redlock.Locker) {
+			w.noError(l.Do(w.Context(), "cron", nothing, redlock.WithTTL(5*time.Second)))
+		},
+	} {
+		subtest(t, what, 3, func(w *cluster) {
+			w.setClocks(time.Hour)
+			l := w.locker()
+			w.noError(l.Do(w.Context(), "cron", nothing))
+			w.setClocks(0)
+			after(20 * time.Second)
+			other := w.locker()
+			use(w, l)
+			start := time.Now()
+			w.noError(other.Do(w.Context(), "cron", nothing))
+			w.wantSince(start, 30*time.Second)
+		})
+	}
+}
+
+// "One wrong clock, the master's or the client's, ends no lease early" (scripts.Term). Two of five masters are down,
+// and the clock of one of the others jumps by 12 s, which is allowed.
+func TestOneWrongClockEndsNoLease(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.stop(3, 4)
+		l, rival := w.locker(), w.locker()
+		k := must(l.Lock(w.Context(), "x", redlock.WithTTL(8*time.Second)))(w)
+		share := must(l.RWLock("y").Lock(w.Context(), redlock.WithTTL(8*time.Second)))(w)
+		after(time.Second)
+		w.setClocks(12*time.Second, 0)
+		w.isError(errOf(rival.TryLock(w.Context(), "x")), redlock.ErrHeld)
+		after(20 * time.Second)
+		w.noError(k.Err(), share.Err())
+	})
+}
