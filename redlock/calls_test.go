@@ -269,7 +269,7 @@ func TestErrorIdentities(t *testing.T) {
 func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") })
+		w.refuse("OOM command not allowed")
 		errWhy := errors.New("the user went home")
 		cancelled, cancel := context.WithCancelCause(w.Context())
 		time.AfterFunc(time.Second, func() { cancel(errWhy) })
@@ -289,7 +289,7 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 		_, err = l.Lock(w.Context(), "a", redlock.WithTries(3))
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, context.DeadlineExceeded, context.Canceled)
-		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
+		w.refuse("")
 
 		w.masters.Take("a", 20*time.Second)
 		timed = w.withTimeout(time.Second)

@@ -37,16 +37,6 @@ func (w *cluster) admittedApart(old, next []int) {
 	w.admitted(old...)
 }
 
-// onOf returns the number of the given masters on which a client holds name.
-func (w *cluster) onOf(name string, which ...int) (n int) {
-	w.each(func(_ int, m *memory.Master) {
-		if id, _, _ := m.Holds(name); id != "" {
-			n++
-		}
-	}, which...)
-	return n
-}
-
 func (w *cluster) reconfigure(l *redlock.Locker, s redlock.Configuration) {
 	w.Helper()
 	w.must(admin.Of(l).Reconfigure(w.withTimeout(time.Minute), s))
@@ -95,14 +85,14 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 			apart("one uses both")
 			w.noError(manual.Extend(w.Context()))
 			synctest.Wait()
-			equal(w, w.onOf("by hand", c.next...), len(c.next), "next masters with the lock")
+			equal(w, w.on("by hand", c.next...), len(c.next), "next masters with the lock")
 			w.isError(a.FinishChange(w.Context()), redlock.ErrIncomplete)
 			w.reconfigure(b, both)
 			apart("all use both")
 			w.must(a.RaiseEpoch(w.Context()))
 			apart("the epoch is raised")
 			after(3 * time.Second)
-			equal(w, w.onOf("throughout", c.next...), len(c.next), "next masters with the lock")
+			equal(w, w.on("throughout", c.next...), len(c.next), "next masters with the lock")
 			err := a.FinishChange(w.Context())
 			if !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
 				w.Errorf("the change was finished too early: %v", err)
@@ -264,7 +254,7 @@ func TestLockOfOldMastersIsImported(t *testing.T) {
 		w.must(err)
 		k := must(to.Import(w.Context(), handle))(w)
 		synctest.Wait()
-		equal(w, w.onOf("a", nextFive...), 5, "next masters with the lock")
+		equal(w, w.on("a", nextFive...), 5, "next masters with the lock")
 		w.isError(errOf(from.TryLock(w.Context(), "a")), redlock.ErrHeld)
 		w.noError(k.Unlock(w.Context()))
 		w.wantOn("a", 0)

@@ -199,8 +199,8 @@ func TestQuarantineEndsByTheEarliestClock(t *testing.T) {
 	})
 }
 
-// H176: a client that starts while it reaches only some of the masters, one of which has a slow clock, puts none of them
-// into quarantine.
+// H176: a client that starts while it reaches only some of the masters, one of which has a slow clock, puts none of
+// them into quarantine.
 func TestClientWithFewMastersQuarantinesNone(t *testing.T) {
 	for _, c := range []struct {
 		n       int

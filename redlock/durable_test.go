@@ -1,8 +1,6 @@
 package redlock_test
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -29,20 +27,6 @@ func (w *cluster) setConfig(name, value string) {
 	w.each(func(_ int, m *memory.Master) { m.SetConfig(name, value) })
 }
 
-// logged returns an option that sets the logger, and the warnings logged so far about durable masters.
-func logged() (opt redlock.Option, warnings func() []string) {
-	var log bytes.Buffer
-	opt = redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
-	return opt, func() (list []string) {
-		for line := range strings.Lines(log.String()) {
-			if strings.Contains(line, "declared durable") {
-				list = append(list, line)
-			}
-		}
-		return list
-	}
-}
-
 // H162: a master that is declared durable, but whose settings contradict, is treated like any other: after a restart it
 // is in quarantine, also if the restart has kept its data. One warning names the setting.
 func TestContradictedMastersAreNotDurable(t *testing.T) {
@@ -51,19 +35,16 @@ func TestContradictedMastersAreNotDurable(t *testing.T) {
 	} {
 		subtest(t, setting, 3, func(w *cluster) {
 			w.setConfig(setting, wrong)
-			opt, warnings := logged()
-			l := w.locker(redlock.WithAllMastersDurable(), opt)
+			var book logbook
+			l := w.locker(redlock.WithAllMastersDurable(), book.option())
 			after(time.Minute)
 			w.each(func(i int, m *memory.Master) {
 				if strings.Contains(recordOf(m), "durable=") {
 					w.Errorf("the record of master %d calls it durable: %s", i, recordOf(m))
 				}
 			})
-			got := warnings()
-			if len(got) != 1 || !strings.Contains(got[0], setting+" "+wrong) ||
-				!strings.Contains(got[0], "master-1:6379, master-2:6379, master-3:6379") {
-				w.Errorf("want one warning that names %s and all masters: %q", setting, got)
-			}
+			book.wants(w, 1, "declared durable")
+			book.wants(w, 1, "declared durable", setting+" "+wrong, "master-1:6379, master-2:6379, master-3:6379")
 			must(l.Lock(w.Context(), "a", redlock.WithTTL(20*time.Second)))(w)
 			l = w.locker(redlock.WithAllMastersDurable())
 			w.restart(true)
@@ -81,8 +62,8 @@ func TestContradictedMastersAreNotDurable(t *testing.T) {
 // at which the clients notice the switch, so no name has two holders.
 func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		opt, warnings := logged()
-		l := w.locker(redlock.WithAllMastersDurable(), opt)
+		var book logbook
+		l := w.locker(redlock.WithAllMastersDurable(), book.option())
 		after(5 * time.Second) // until the records say that the masters are durable
 		kept := must(l.Lock(w.Context(), "kept", redlock.WithTTL(20*time.Second)))(w)
 		after(time.Second)
@@ -97,9 +78,8 @@ func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
 				"`CONFIG SET appendonly yes`")
 		}
 		after(time.Second)
-		if got := warnings(); len(got) != 1 || !strings.Contains(got[0], "appendonly no") {
-			w.Errorf("want one warning that names the setting: %q", got)
-		}
+		book.wants(w, 1, "declared durable")
+		book.wants(w, 1, "declared durable", "appendonly no")
 		w.restart(true)
 		after(2 * time.Second)
 		w.noError(fresh.Do(w.Context(), "late", nothing, redlock.WithTries(1))) // its holder has lost it before
@@ -188,17 +168,15 @@ func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
 func TestDurableMastersThatCannotBeChecked(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.each(func(_ int, m *memory.Master) { m.RefuseCommand("CONFIG GET", "NOPERM no permission") })
-		opt, warnings := logged()
-		l := w.locker(redlock.WithAllMastersDurable(), opt)
+		var book logbook
+		l := w.locker(redlock.WithAllMastersDurable(), book.option())
 		after(5 * time.Second)
 		k := must(l.Lock(w.Context(), "a"))(w)
 		w.restart(true)
 		after(20 * time.Second)
 		w.wantHeld(k, 3)
 		w.noError(k.Unlock(w.Context()))
-		if got := warnings(); len(got) != 1 || !strings.Contains(got[0], "cannot be read") ||
-			!strings.Contains(got[0], "appendfsync always") {
-			w.Errorf("want one warning that names the settings: %q", got)
-		}
+		book.wants(w, 1, "declared durable")
+		book.wants(w, 1, "declared durable", "cannot be read", "appendfsync always")
 	})
 }

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,12 +13,12 @@ import (
 )
 
 // A lie replaces the reply to a command with text. If ok is false, the reply is not replaced.
-type lie = func(s *sent, reply []byte) (text string, ok bool)
+type lie = func(s *sent, reply string) (text string, ok bool)
 
 // instead returns a lie that replaces every reply to the scripts of locks with text. It does not replace replies to
 // the admission script, so that the masters vote.
 func instead(text string) lie {
-	return func(s *sent, _ []byte) (string, bool) {
+	return func(s *sent, _ string) (string, bool) {
 		return text, slices.Contains([]string{"acquire", "extend", "release", "inspect"}, s.script())
 	}
 }
@@ -28,19 +27,19 @@ var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
 
 // clockOf returns a lie that replaces the time in the replies to INFO and to heartbeats with text.
 func clockOf(text string) lie {
-	return func(s *sent, reply []byte) (string, bool) {
-		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
+	return func(s *sent, reply string) (string, bool) {
+		_, info, _ := strings.Cut(reply, "\r\n")
 		switch s.script() {
 		case "INFO":
 		case "heartbeat":
-			words := strings.Fields(string(info))
+			words := strings.Fields(info)
 			words[len(words)-1] = text
 			said := strings.Join(words, " ")
 			return fmt.Sprintf("$%d\r\n%s\r\n", len(said), said), true
 		default:
 			return "", false
 		}
-		info = serverTime.ReplaceAllLiteral(bytes.TrimSuffix(info, []byte("\r\n")), []byte("server_time_usec:"+text))
+		info = serverTime.ReplaceAllLiteralString(strings.TrimSuffix(info, "\r\n"), "server_time_usec:"+text)
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info), true
 	}
 }
@@ -85,7 +84,7 @@ func TestHostileMinorityLosesItsVotes(t *testing.T) {
 func (w *cluster) lied(liars map[int]bool, f lie) *peer {
 	w.Helper()
 	p := w.newPeer("client")
-	p.answer = func(s *sent, reply []byte) (string, bool) {
+	p.answer = func(s *sent, reply string) (string, bool) {
 		if !liars[s.master] {
 			return "", false
 		}

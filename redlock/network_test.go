@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -342,7 +342,7 @@ func (c *peerConn) record(b []byte) {
 }
 
 // replaced returns the text that replaces a reply, or the reply itself.
-func (c *peerConn) replaced(reply []byte) []byte {
+func (c *peerConn) replaced(reply string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.open) == 0 { // a message of a subscription
@@ -351,14 +351,14 @@ func (c *peerConn) replaced(reply []byte) []byte {
 	s := c.open[0]
 	c.open = c.open[1:]
 	if text, ok := c.p.answer(&s, reply); ok {
-		return []byte(text)
+		return text
 	}
 	return reply
 }
 
 func (c *peerConn) Read(b []byte) (int, error) {
 	for c.out.Len() == 0 {
-		value, err := readValue(c.in)
+		value, err := redistest.ReadReply(c.in)
 		if err != nil {
 			return 0, err
 		}
@@ -366,12 +366,12 @@ func (c *peerConn) Read(b []byte) (int, error) {
 		tamper := c.p.tamper
 		c.p.mu.Unlock()
 		if c.p.answer != nil {
-			c.out.Write(c.replaced(value))
+			c.out.WriteString(c.replaced(value))
 			continue
 		}
 		channel, payload, isMessage := asMessage(value)
 		if !isMessage || tamper == nil {
-			c.out.Write(value)
+			c.out.WriteString(value)
 			continue
 		}
 		for _, one := range tamper(c.master, payload) {
@@ -394,35 +394,9 @@ func (c *peerConn) Close() error {
 
 func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
 
-// readValue returns the bytes of one reply.
-func readValue(r *bufio.Reader) ([]byte, error) {
-	head, err := r.ReadBytes('\n')
-	if err != nil {
-		return nil, err
-	}
-	n, _ := strconv.Atoi(string(bytes.TrimSpace(head[1:])))
-	switch {
-	case head[0] == '$' && n >= 0:
-		rest := make([]byte, n+2)
-		if _, err := io.ReadFull(r, rest); err != nil {
-			return nil, err
-		}
-		head = append(head, rest...)
-	case head[0] == '*':
-		for range max(n, 0) {
-			one, err := readValue(r)
-			if err != nil {
-				return nil, err
-			}
-			head = append(head, one...)
-		}
-	}
-	return head, nil
-}
-
 // asMessage parses a message of a subscription.
-func asMessage(value []byte) (channel, payload string, ok bool) {
-	args, used := parseCommand(value)
+func asMessage(value string) (channel, payload string, ok bool) {
+	args, used := parseCommand([]byte(value))
 	if used == 0 || len(args) != 3 || args[0] != "message" {
 		return "", "", false
 	}

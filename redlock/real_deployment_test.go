@@ -117,6 +117,18 @@ func (f *deployment) do(i int, command string, args ...any) any {
 	return redistest.Do(f, f.servers[i], append([]any{command}, args...)...)
 }
 
+// allow gives all masters a user "lock" with the password "pw" and the documented rights, and then applies more rules.
+func (f *deployment) allow(more ...string) {
+	f.Helper()
+	rules := []any{"SETUSER", "lock", "on", ">pw"}
+	for _, rule := range append(strings.Fields(defaultPrefix.Rule()), more...) {
+		rules = append(rules, rule)
+	}
+	for i := range f.servers {
+		f.do(i, "ACL", rules...)
+	}
+}
+
 // locks returns the keys of the names that have a lease, or shares, on master i.
 func (f *deployment) locks(i int) []string {
 	f.Helper()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -100,15 +99,7 @@ func TestPartialAcquireIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)
 	f.admitted()
-	rules := []any{"SETUSER", "lock", "on", ">pw"}
-	for rule := range strings.FieldsSeq(scripts.Prefix(redlock.DefaultPrefix).Rule()) {
-		if rule != "+pexpire" {
-			rules = append(rules, rule)
-		}
-	}
-	for i := range f.servers {
-		f.do(i, "ACL", rules...)
-	}
+	f.allow("-pexpire")
 	l := locker(t, f.dial(pool.WithCredentials("lock", "pw")))
 	l.Ready(f.withTimeout(hang))
 	f.isError(errOf(l.TryLock(f.withTimeout(hang), "n")), redlock.ErrNoQuorum)
@@ -161,15 +152,9 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 	f.admitted()
 	var password atomic.Value
 	password.Store("password-0")
-	rules := []any{"SETUSER", "app", "on", ">password-0"} // and the documented rights
-	for rule := range strings.FieldsSeq(scripts.Prefix(redlock.DefaultPrefix).Rule()) {
-		rules = append(rules, rule)
-	}
-	for i := range f.servers {
-		f.do(i, "ACL", rules...)
-	}
+	f.allow(">password-0", "<pw")
 	p := f.dial(pool.WithCredentialsProvider(func(context.Context) (string, string, error) {
-		return "app", password.Load().(string), nil
+		return "lock", password.Load().(string), nil
 	}))
 	l := locker(t, p)
 	for i := range f.servers {
@@ -203,8 +188,8 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 		password.Store(fmt.Sprint("password-", round))
 		for i := range f.servers {
 			before := session(i)
-			f.do(i, "ACL", "SETUSER", "app", fmt.Sprint(">password-", round), fmt.Sprint("<password-", round-1))
-			f.do(i, "CLIENT", "KILL", "USER", "app")
+			f.do(i, "ACL", "SETUSER", "lock", fmt.Sprint(">password-", round), fmt.Sprint("<password-", round-1))
+			f.do(i, "CLIENT", "KILL", "USER", "lock")
 			eventually(t, hang, func() string {
 				if now := session(i); now <= before {
 					return fmt.Sprintf("master %d has no new session (%d, then %d)", i, before, now)

@@ -426,7 +426,9 @@ func TestMarkFollowsSlot(t *testing.T) {
 func TestInspectSemaphore(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
-		first, second := must(a.Semaphore("n", 3).Acquire(w.Context()))(w), must(b.Semaphore("n", 3).Acquire(w.Context()))(w)
+		first := must(a.Semaphore("n", 3).Acquire(w.Context()))(w)
+		after(time.Millisecond) // attempts at one instant have the same ballot
+		second := must(b.Semaphore("n", 3).Acquire(w.Context()))(w)
 		w.must(first.SetValue(w.Context(), "value"))
 		after(10 * time.Millisecond)
 		look := func() redlockinfo.Inspection {

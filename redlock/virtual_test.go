@@ -292,13 +292,13 @@ func (w *cluster) stop(which ...int) {
 	synctest.Wait()
 }
 
-// on returns the number of masters on which a client holds name.
-func (w *cluster) on(name string) (n int) {
+// on returns the number of the given masters, or of all if none is given, on which a client holds name.
+func (w *cluster) on(name string, which ...int) (n int) {
 	w.each(func(_ int, m *memory.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
 			n++
 		}
-	})
+	}, which...)
 	return n
 }
 

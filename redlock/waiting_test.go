@@ -492,7 +492,7 @@ func TestCancelledParkedCallLeavesNothing(t *testing.T) {
 func TestParkedCallGetsReasonOfContender(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		p := w.peer("p")
-		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
+		w.refuse("OOM command not allowed", 0, 1, 2)
 		head := w.goLock(w.Context(), p, "n")
 		err := w.goLock(w.withTimeout(time.Second), p, "n").mustFail(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
@@ -501,7 +501,7 @@ func TestParkedCallGetsReasonOfContender(t *testing.T) {
 		if !errors.As(err, &m) {
 			w.Errorf("no master is named in %v", err)
 		}
-		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
+		w.refuse("")
 		w.noError(head.mustLock(5 * time.Second).Unlock(w.Context()))
 		w.nothingLeft("n")
 	})

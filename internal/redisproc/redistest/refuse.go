@@ -30,7 +30,7 @@ func Refusing(t testing.TB, addr string, refuse func(words []string) string) str
 				raw = "-" + text + "\r\n"
 			} else if _, err := io.WriteString(out, raw); err != nil {
 				return
-			} else if raw, err = readReply(replies); err != nil {
+			} else if raw, err = ReadReply(replies); err != nil {
 				return
 			}
 			if _, err := io.WriteString(in, raw); err != nil {
@@ -49,7 +49,7 @@ func ReadCommand(r *bufio.Reader) (raw string, words []string, err error) {
 	n, err := strconv.Atoi(strings.Trim(line, "*\r\n"))
 	raw = line
 	for range n {
-		bulk, err := readReply(r)
+		bulk, err := ReadReply(r)
 		if err != nil {
 			return "", nil, err
 		}
@@ -59,8 +59,8 @@ func ReadCommand(r *bufio.Reader) (raw string, words []string, err error) {
 	return raw, words, err
 }
 
-// readReply reads one reply, with all its elements.
-func readReply(r *bufio.Reader) (raw string, err error) {
+// ReadReply reads one reply, with all its elements.
+func ReadReply(r *bufio.Reader) (raw string, err error) {
 	raw, err = r.ReadString('\n')
 	if err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func readReply(r *bufio.Reader) (raw string, err error) {
 		}
 	case '*':
 		for range n {
-			part, err := readReply(r)
+			part, err := ReadReply(r)
 			if err != nil {
 				return "", fmt.Errorf("element: %w", err)
 			}
