@@ -125,17 +125,6 @@ var lingerCases = []struct {
 		after(trip)
 		w.nothingLeft("n") // the lock was recalled
 	}},
-	{"a recall before the lock is known to be won", func(w *cluster, p, other *peer) {
-		w.noError(p.Do(w.Context(), "m", nothing, redlock.WithLinger(time.Hour))) // now both clients are subscribed
-		w.noError(other.Do(w.Context(), "l", nothing, redlock.WithLinger(time.Hour)))
-		after(5 * trip)
-		w.delay(5*trip, 2, 3, 4) // masters 0 and 1 refuse, and publish the recall, before a majority has answered
-		mine := w.goLock(w.Context(), p, "n")
-		after(trip / 4)
-		its := w.goLock(w.Context(), other, "n")
-		w.noError(mine.mustLock(time.Second).Unlock(w.Context()))
-		w.noError(its.mustLock(500 * time.Millisecond).Unlock(w.Context()))
-	}},
 	{"a fair call of the same client", func(w *cluster, p, _ *peer) {
 		idle(w, p)
 		before := w.count("acquire")
