@@ -178,35 +178,6 @@ func TestLockHeldWhileShardsChange(t *testing.T) {
 	})
 }
 
-// H160: the same if the masters of the new shard have records of the new layout already, whose quarantine is over: a
-// client with three shards has started too early, and reached only the third one.
-func TestLockHeldWhileMoreShardsBegin(t *testing.T) {
-	shardedClusters(t, 3, func(w *shardedCluster) {
-		w.every((*memory.Master).Stop, 0, 1)
-		early := w.shards(0, 1, 2)
-		after(10 * time.Second)
-		w.must(early.Close())
-		w.every(restart, 0, 1)
-		x, y := w.admitted(0, 1), w.shards(0, 1, 2)
-		after(time.Minute)
-		var name string
-		for _, n := range in(3, 20)[2] {
-			if sharding.Pick(n, 2) == 2 {
-				name = n
-			}
-		}
-		held := must(x.Lock(w.Context(), name))(w)
-		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
-		k := must(y.Lock(w.Context(), name))(w)
-		if held.Err() == nil {
-			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
-		}
-		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1)))) // nothing is left to be done
-		w.noError(k.Err())
-		w.noError(k.Unlock(w.Context()))
-	})
-}
-
 // Replaces writes nothing if a master is down, or if a record is of neither layout.
 func TestReplacesWritesAllOrNothing(t *testing.T) {
 	shardedClusters(t, 3, func(w *shardedCluster) {
