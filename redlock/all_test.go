@@ -219,7 +219,7 @@ func TestOrderOfSlots(t *testing.T) {
 		w.isError(errOf(l.Semaphore("n", 2).Acquire(ctx)), redlock.ErrOrder)
 		one := must(other.Semaphore("p", 2).Acquire(w.Context()))(w)
 		two := must(other.Semaphore("p", 2).Acquire(w.Context()))(w)
-		c := w.background(func() (*redlock.Lock, error) { return l.Semaphore("p", 2).Acquire(ctx) })
+		c := w.goAcquire(ctx, l.Semaphore("p", 2))
 		after(time.Second)
 		w.noError(two.Unlock(w.Context()))
 		equal(w, c.mustLock(time.Second).Slot(), two.Slot(), "slot")

@@ -42,18 +42,23 @@ type locks interface {
 	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
 }
 
+// goAcquire calls Acquire of s in the background.
+func (w *cluster) goAcquire(ctx context.Context, s *redlock.Semaphore, opts ...redlock.LockOption) *call {
+	return w.background(func() (*redlock.Lock, error) { return s.Acquire(ctx, opts...) })
+}
+
 // goUnlock calls Unlock of k in a goroutine.
 func (w *cluster) goUnlock(k *redlock.Lock) {
 	go func() { w.noError(k.Unlock(w.Context())) }()
 }
 
-// waits starts to lock name, and returns once the call is queued on all masters that it can reach.
-func (p *peer) waits(name string, opts ...redlock.LockOption) *call {
-	p.cluster.Helper()
-	c := p.cluster.goLock(p.cluster.Context(), p.Locker, name, opts...)
+// mustWait waits for a second, in which the call joins the queues of all masters that it can reach. It fails the test
+// if the call has returned.
+func (c *call) mustWait() *call {
+	c.w.Helper()
 	after(time.Second)
 	if c.returned() {
-		p.cluster.Fatalf("the call for %s does not wait: %v", name, c.err)
+		c.w.Fatalf("the call does not wait: %v", c.err)
 	}
 	return c
 }

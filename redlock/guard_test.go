@@ -346,34 +346,25 @@ func TestMoveOfSlotCostsOneQuarantine(t *testing.T) {
 	})
 }
 
-// movedWithWrongClock returns a Locker over a pool whose first master has reported a move of its slot. The master
-// cannot begin the quarantine yet, since its clock is wrong. start makes another Locker over the pool.
-func (w *cluster) movedWithWrongClock() (l *redlock.Locker, start func() *redlock.Locker) {
-	w.Helper()
-	clk := clock.Runtime()
-	p := w.pool(transport.WithClock(clk))
-	start = func() *redlock.Locker { return w.readyLocker(p, redlock.WithClock(clk)) }
-	l = start()
-	w.masters.Master(0).SetClock(-time.Minute, 1)
-	w.refuse("MOVED 1 10.0.0.2:7000", 0)
-	w.noError(l.Do(w.Context(), "n", nothing))
-	after(time.Millisecond) // the reply may come after those of the majority
-	w.refuse("", 0)
-	after(time.Second)
-	w.wantStates(l, "bvv")
-	return l, start
-}
-
 // H143: a master cannot begin the quarantine for the move of its slot yet, because its clock is wrong. In the meantime
 // an operator changes the max TTL in its record, and the connection on which the move was noticed ends. The master
 // must still begin the quarantine before it votes.
 func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		l, start := w.movedWithWrongClock()
+		clk := clock.Runtime()
+		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
+		l := w.readyLocker(p, same)
+		w.masters.Master(0).SetClock(-time.Minute, 1)
+		w.refuse("MOVED 1 10.0.0.2:7000", 0)
+		w.noError(l.Do(w.Context(), "n", nothing))
+		after(time.Millisecond) // the reply may come after those of the majority
+		w.refuse("", 0)
+		after(time.Second)
+		w.wantStates(l, "bvv")
 		w.noError(admin.Of(l).RaiseMaxTTL(w.Context(), time.Minute))
 		after(time.Second)
 		w.wantStates(l, "bvv")
-		w.wantStates(start(), "bvv")
+		w.wantStates(w.readyLocker(p, same), "bvv")
 		w.masters.Master(0).CutConnections()
 		after(5 * time.Second)
 		w.wantStates(l, "bvv")
@@ -410,14 +401,6 @@ func TestGuardOffBesideGuardOn(t *testing.T) {
 			}
 			h.wants(w, want, "clients with the guard on")
 			equal(w, warnings, want, "warnings in the trace")
-		}, guardOptions(on)...)
+		}, memory.Fresh())
 	}
-}
-
-// guardOptions returns the options of masters that no client has admitted, unless on is true.
-func guardOptions(on bool) []memory.Option {
-	if on {
-		return nil
-	}
-	return []memory.Option{memory.Fresh()}
 }

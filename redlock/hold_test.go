@@ -161,7 +161,7 @@ func TestMaxHoldWakesLocalWaiterFirst(t *testing.T) {
 		must(p.Lock(w.Context(), "n", redlock.WithMaxHold(10*time.Second)))(w)
 		local := w.goLock(w.Context(), p, "n", redlock.WithFair())
 		after(time.Second)
-		other := w.peer("other").waits("n", unpolled)
+		other := w.goLock(w.Context(), w.peer("other"), "n", unpolled).mustWait()
 		w.delay(time.Millisecond)
 		w.noError(local.mustLock(10 * time.Second).Unlock(w.Context()))
 		w.noError(other.mustLock(time.Second).Unlock(w.Context()))

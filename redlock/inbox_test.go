@@ -195,7 +195,7 @@ var requestCases = []struct {
 			}))
 		}()
 		after(time.Second / 2)
-		its := other.waits("n")
+		its := w.goLock(w.Context(), other, "n").mustWait()
 		equal(w, w.requestRelease(other.Locker, "n"), 1, "holders with the request")
 		<-first
 		w.noError(its.mustLock(10 * trip).Unlock(w.Context()))
@@ -254,7 +254,7 @@ var requestCases = []struct {
 		k := must(p.Lock(w.Context(), "n"))(w)
 		k.ReleaseRequested()
 		after(5 * trip)
-		its := other.waits("n")
+		its := w.goLock(w.Context(), other, "n").mustWait()
 		mine := w.goLock(w.Context(), p, "n")
 		w.requestRelease(other.Locker, "n")
 		w.noError(k.Unlock(w.Context()))
@@ -393,8 +393,8 @@ func TestInspectShowsHolderAndQueue(t *testing.T) {
 			w.Errorf("Inspect of a free name returned %+v, %v", who, err)
 		}
 		k := must(w.locker(redlock.WithLabel("holder")).Lock(w.Context(), "n"))(w)
-		w.peer("b").waits("n")
-		w.peer("a").waits("n")
+		w.goLock(w.Context(), w.peer("b"), "n").mustWait()
+		w.goLock(w.Context(), w.peer("a"), "n").mustWait()
 		who, err := look.Inspect(w.Context(), "n")
 		if err != nil || who.Label != "holder" || who.Token != k.Token() || who.On != 5 ||
 			who.Left <= 0 || len(who.Waiters) != 2 {
@@ -424,7 +424,7 @@ func TestForcedReleaseEndsOneLease(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		look := w.locker(redlock.WithObserver())
 		k := must(w.locker(redlock.WithLabel("holder")).Lock(w.Context(), "n"))(w)
-		waiting := w.peer("next").waits("n")
+		waiting := w.goLock(w.Context(), w.peer("next"), "n").mustWait()
 		who := must(look.Inspect(w.Context(), "n"))(w)
 		if n, err := admin.Of(look).ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
 			w.Fatalf("ForceRelease returned %d masters, %v, want 5", n, err)

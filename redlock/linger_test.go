@@ -72,7 +72,7 @@ var lingerCases = []struct {
 		token := idle(w, p, redlock.WithTTL(time.Second), redlock.WithLinger(time.Hour))
 		other.tampering(lost)
 		p.tampering(lost) // p receives no recall
-		k, took := other.waits("n").timed(2 * time.Second)
+		k, took := w.goLock(w.Context(), other, "n").mustWait().timed(2 * time.Second)
 		if took > 1100*time.Millisecond || k.Token() <= token {
 			w.Errorf("the other client has token %d after %v; the idle lock had %d", k.Token(), took, token)
 		}
@@ -221,7 +221,8 @@ func TestLingerAmongWaiters(t *testing.T) {
 		k := must(w.peer("first", redlock.WithLinger(4*time.Second)).Locker.Lock(w.Context(), "n"))(w)
 		var calls []*call
 		for i := range clients {
-			calls = append(calls, w.peer("p"+strconv.Itoa(i), redlock.WithLinger(4*time.Second)).waits("n"))
+			p := w.peer("p"+strconv.Itoa(i), redlock.WithLinger(4*time.Second))
+			calls = append(calls, w.goLock(w.Context(), p, "n").mustWait())
 		}
 		w.noError(k.Unlock(w.Context()))
 		start := time.Now()
@@ -407,7 +408,7 @@ func TestLingerWithoutMessagesEnds(t *testing.T) {
 		idle(w, p)
 		p.tampering(lost)
 		k := must(p.Lock(w.Context(), "n"))(w)
-		waits := other.waits("n")
+		waits := w.goLock(w.Context(), other, "n").mustWait()
 		w.noError(k.Unlock(w.Context()))
 		for start := time.Now(); !waits.returned(); after(20 * time.Millisecond) {
 			if time.Since(start) > time.Minute {

@@ -52,30 +52,24 @@ var errKilled = errors.New("the client is dead")
 // peer starts a client whose Locker has this label, and waits until the client knows the masters.
 func (w *cluster) peer(id string, opts ...redlock.Option) *peer {
 	w.Helper()
-	return w.starting(id, w.masters.URLs(), nil, opts...).ready()
+	return w.newPeer(id).open(w.masters.URLs(), opts...).ready()
 }
 
 // cutOff starts a client that cannot reach the given master.
 func (w *cluster) cutOff(master int, opts ...redlock.Option) *peer {
 	w.Helper()
-	return w.starting("client", w.masters.URLs(), []int{master}, opts...).ready()
+	p := w.newPeer("client")
+	p.cluster.wire.block(master)
+	return p.open(w.masters.URLs(), opts...).ready()
 }
 
 // configured starts a client with this configuration.
 func (w *cluster) configured(c redlock.Configuration) *peer {
 	w.Helper()
-	return w.starting("client", slices.Concat(c.Masters, c.Next), nil, redlock.WithConfiguration(c)).ready()
+	return w.newPeer("client").open(slices.Concat(c.Masters, c.Next), redlock.WithConfiguration(c)).ready()
 }
 
-// starting starts a client of the masters with these URLs. The client cannot reach the masters in blocked. starting
-// does not wait for the masters.
-func (w *cluster) starting(id string, urls []string, blocked []int, opts ...redlock.Option) *peer {
-	w.Helper()
-	p := w.newPeer(id)
-	p.cluster.wire.block(blocked...)
-	return p.open(urls, opts...)
-}
-
+// newPeer returns a client that is not open yet, so that a test can first disturb its network.
 func (w *cluster) newPeer(id string) *peer {
 	own := &cluster{tester: w.tester, masters: w.masters, wire: &wire{masters: w.masters}}
 	p := &peer{id: id, cluster: own, conns: map[*peerConn]bool{}, held: map[direction]chan struct{}{}}
@@ -85,7 +79,7 @@ func (w *cluster) newPeer(id string) *peer {
 	return p
 }
 
-// open creates the pool and the Locker of p.
+// open creates the pool of p, over the masters with these URLs, and the Locker. It does not wait for the masters.
 func (p *peer) open(urls []string, opts ...redlock.Option) *peer {
 	p.cluster.Helper()
 	p.pool = p.cluster.poolOver(urls, pool.WithDialer(p.dial),

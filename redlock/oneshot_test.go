@@ -164,7 +164,7 @@ func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {
 				n := []int{2, 3, 5, 10, 20}[round%5]
 				var peers [20]*peer
 				shots := atOneInstant(n, func(i int) (*redlock.Lock, error) {
-					peers[i] = w.starting(fmt.Sprint("host-", i), w.masters.URLs(), nil)
+					peers[i] = w.newPeer(fmt.Sprint("host-", i)).open(w.masters.URLs())
 					peers[i].lateUpTo(most, uint64(100*round+i))
 					return peers[i].TryLock(w.Context(), "cron")
 				})

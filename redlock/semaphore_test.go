@@ -37,26 +37,13 @@ func (w *cluster) holdSlots(k int) []*redlock.Lock {
 	return held
 }
 
-// waitsForSlot is waits for one of k slots of "n".
-func (p *peer) waitsForSlot(k int, opts ...redlock.LockOption) *call {
-	p.cluster.Helper()
-	c := p.cluster.background(func() (*redlock.Lock, error) {
-		return p.Semaphore("n", k).Acquire(p.cluster.Context(), opts...)
-	})
-	after(time.Second)
-	if c.returned() {
-		p.cluster.Fatalf("the call for a slot does not wait: %v", c.err)
-	}
-	return c
-}
-
 // A waiter gets the first slot that is released, and leaves the queues of the other slots. No client needs to poll
 // for this.
 func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 	for freed := range 3 {
 		bubble(t, 5, func(w *cluster) {
 			held := w.holdSlots(3)
-			c := w.peer("waiter").waitsForSlot(3, unpolled)
+			c := w.goAcquire(w.Context(), w.peer("waiter").Semaphore("n", 3), unpolled).mustWait()
 			for _, name := range slotsOf(3)[:3] {
 				if w.queued(name) == 0 {
 					w.Errorf("the waiter is not in the queue of %s", name)
@@ -93,7 +80,7 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 			var calls []*call
 			for i := range 3 {
 				p := w.peer(fmt.Sprint("waiter", i))
-				calls = append(calls, p.waitsForSlot(3, append(opts, unpolled)...))
+				calls = append(calls, w.goAcquire(w.Context(), p.Semaphore("n", 3), append(opts, unpolled)...).mustWait())
 			}
 			w.delay(time.Millisecond)
 			for _, k := range held {
@@ -122,9 +109,7 @@ func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 		var calls []*call
 		for i := range 8 {
 			p := w.peer(fmt.Sprintf("p%02d", 99-i))
-			calls = append(calls, w.background(func() (*redlock.Lock, error) {
-				return p.Semaphore("n", 2).Acquire(w.Context(), redlock.WithFair(), unpolled)
-			}))
+			calls = append(calls, w.goAcquire(w.Context(), p.Semaphore("n", 2), redlock.WithFair(), unpolled))
 			after(20 * time.Millisecond)
 		}
 		random := seeded(1)
@@ -155,7 +140,7 @@ func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
 			held := w.holdSlots(2)
 			w.delay(time.Millisecond)
 			ctx, cancel := context.WithCancel(w.Context())
-			c := w.background(func() (*redlock.Lock, error) { return waiter.Acquire(ctx) })
+			c := w.goAcquire(ctx, waiter)
 			after(10 * time.Millisecond)
 			time.AfterFunc(at, cancel)
 			w.goUnlock(held[0])
@@ -292,9 +277,7 @@ func TestSlotsOfDeadClientCostOneLimit(t *testing.T) {
 				w.Errorf("a call without a free slot took %v, want %v", took, limit)
 			}
 		}
-		c := w.background(func() (*redlock.Lock, error) { // it waits in the queues after one pass
-			return other.Acquire(w.Context(), unpolled)
-		})
+		c := w.goAcquire(w.Context(), other, unpolled) // it waits in the queues after one pass
 		after(2 * (k + 1) * time.Millisecond)
 		w.noError(last.Unlock(w.Context()))
 		w.noError(c.mustLock(10 * time.Millisecond).Unlock(w.Context()))
@@ -450,7 +433,7 @@ func TestInspectSemaphore(t *testing.T) {
 		equal(w, i.Slots[first.Slot()-1].Value, "value", "value")
 		equal(w, i.Free, false, "free")
 		third := must(b.Semaphore("n", 3).Acquire(w.Context()))(w)
-		c := w.peer("waiter").waitsForSlot(3)
+		c := w.goAcquire(w.Context(), w.peer("waiter").Semaphore("n", 3)).mustWait()
 		i = look()
 		if i.WaiterCount != 1 || i.Waiters[0].Label != "waiter" {
 			w.Errorf("the waiters are %d, %+v", i.WaiterCount, i.Waiters)
@@ -543,9 +526,7 @@ func TestWaiterNoticesSlotsAlreadyTried(t *testing.T) {
 		p := w.peer("waiter")
 		w.noError(p.Do(w.Context(), "warm", nothing))
 		w.delay(30 * time.Millisecond)
-		call := w.background(func() (*redlock.Lock, error) {
-			return p.Semaphore("n", k).Acquire(w.Context(), redlock.WithWaitLimit(5*time.Second))
-		})
+		call := w.goAcquire(w.Context(), p.Semaphore("n", k), redlock.WithWaitLimit(5*time.Second))
 		after(time.Second)
 		for _, h := range held[:50] {
 			go func() { _ = h.Unlock(w.Context()) }()

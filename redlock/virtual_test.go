@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -320,19 +318,11 @@ func (w *cluster) count(command string) (n int) {
 // replay sends a recorded command once more, on a separate connection, and returns the reply.
 func (w *cluster) replay(s sent) any {
 	w.Helper()
-	nc, err := w.masters.Dial(w.Context(), "tcp", w.masters.Master(s.master).Addr())
-	w.must(err)
-	c := redis.NewConn(nc, 0, 0)
-	defer c.Close()
-	args := make([]any, len(s.args)-1)
-	for i, a := range s.args[1:] {
-		args[i] = a
+	var args []any
+	for _, a := range s.args[1:] {
+		args = append(args, a)
 	}
-	reply, err := c.Do(s.args[0], args...)
-	if err != nil {
-		w.Fatalf("the replay of %s returned %v", s.script(), err)
-	}
-	return reply
+	return must(w.raw(s.master, s.args[0], args...))(w)
 }
 
 // A shiftClock is the clock of one client. It runs at rate times the speed of the bubble's clock, and can be set

@@ -57,7 +57,7 @@ func TestWaitEndsWithoutSubscriptions(t *testing.T) {
 				b.deafen()
 			}
 			k := must(a.Lock(w.Context(), "n"))(w)
-			c := b.waits("n")
+			c := w.goLock(w.Context(), b, "n").mustWait()
 			b.deafen()
 			after(time.Duration(rounds(60, 15)) * time.Second)
 			if c.returned() {
@@ -94,7 +94,7 @@ func TestWaitEndsByPollIfMessagesAreLost(t *testing.T) {
 		for i := range 3 {
 			p := w.peer(fmt.Sprint("p", i))
 			p.tampering(lost)
-			calls = append(calls, p.waits("n"))
+			calls = append(calls, w.goLock(w.Context(), p, "n").mustWait())
 		}
 		after(time.Minute)
 		for i := range calls {
@@ -120,7 +120,7 @@ func TestWakeUpIsForOneName(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
 		k, other := must(a.Lock(w.Context(), "n"))(w), must(a.Lock(w.Context(), "m"))(w)
-		c, d := b.waits("n", unpolled), b.waits("m", unpolled)
+		c, d := w.goLock(w.Context(), b, "n", unpolled).mustWait(), w.goLock(w.Context(), b, "m", unpolled).mustWait()
 		before := w.count("acquire")
 		w.noError(k.Unlock(w.Context()))
 		next := c.mustLock(time.Second)
@@ -142,7 +142,7 @@ func TestWaitingIsCheap(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		k := must(w.peer("a").Lock(w.Context(), "n"))(w)
 		b := w.peer("b")
-		c := b.waits("n")
+		c := w.goLock(w.Context(), b, "n").mustWait()
 		for range 99 {
 			w.goLock(w.Context(), b, "n")
 		}
@@ -538,7 +538,7 @@ func TestWinnerLeavesQueueOfRefusingMaster(t *testing.T) {
 	bubble(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
 		k := must(a.Lock(w.Context(), "n"))(w)
-		c := b.waits("n")
+		c := w.goLock(w.Context(), b, "n").mustWait()
 		a.hold(4)
 		w.goUnlock(k)
 		won := c.mustLock(10 * time.Second)
@@ -582,7 +582,7 @@ func TestWinnerLeavesQueueOfMasterWithLaterFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		a, b := w.peer("a"), w.peer("b")
 		k := must(a.Lock(w.Context(), "n"))(w)
-		c := b.waits("n")
+		c := w.goLock(w.Context(), b, "n").mustWait()
 		w.masters.Master(4).SetFence("n", fmt.Sprintf("%016d", time.Now().Add(10*time.Second).UnixMicro()))
 		w.noError(k.Unlock(w.Context()))
 		won := c.mustLock(10 * time.Second)
