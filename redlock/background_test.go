@@ -120,9 +120,10 @@ func (w *cluster) queued(name string) (n int) {
 }
 
 // nothingLeft fails the test if a master has keys other than admission records and fences, or if a client is still
-// subscribed when its inbox should have been closed.
+// subscribed when its inbox should have been closed. The masters answer without a delay from then on.
 func (w *cluster) nothingLeft(names ...string) {
 	w.Helper()
+	w.delay(0)
 	after(100 * time.Millisecond) // for messages in transit
 	allowed := []string{defaultPrefix.Admission()}
 	for _, name := range names {

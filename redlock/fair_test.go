@@ -43,7 +43,6 @@ func TestFairWaitersAreServedInOrder(t *testing.T) {
 			after(5 * time.Millisecond)
 		}
 		w.inOrder(k, calls)
-		w.delay(0)
 		w.nothingLeft("n")
 	})
 }
@@ -70,7 +69,6 @@ func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
 		a.wake()
 		k := first.mustLock(100 * time.Millisecond)
 		w.inOrder(k, []*call{second})
-		w.delay(0)
 		w.nothingLeft("n")
 	})
 }
@@ -93,7 +91,6 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 			calls = append(calls, byPriority[priority]...)
 		}
 		w.inOrder(k, calls)
-		w.delay(0)
 		w.nothingLeft("n")
 	})
 }

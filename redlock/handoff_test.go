@@ -155,7 +155,6 @@ func TestHandoffsAreBounded(t *testing.T) {
 			}
 			got := other.mustLock(time.Second)
 			w.wantLater(got, k)
-			w.delay(0)
 			w.noError(p.Close())
 			w.noError(got.Unlock(w.Context()))
 			w.nothingLeft("n")

@@ -87,7 +87,6 @@ func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 		cancel()
 		_ = waiting.mustFail(time.Second)
 		w.masters.Lose("queued")
-		w.delay(0)
 		w.noError(next.Unlock(w.Context()))
 		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n", "other", "queued")
@@ -305,7 +304,6 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 		w.replay(sent{master: 4, args: []string{"DEL", defaultPrefix.Lock("n")}})
 		refused(1, 4)
 		w.noError(k.Unlock(w.Context()))
-		w.delay(0)
 		w.nothingLeft("n")
 	})
 }

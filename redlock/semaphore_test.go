@@ -62,7 +62,6 @@ func TestWaiterGetsFirstFreeSlot(t *testing.T) {
 				}
 			}
 			held[freed] = k
-			w.delay(0)
 			for _, k := range held {
 				w.noError(k.Unlock(w.Context()))
 			}
@@ -124,7 +123,6 @@ func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 				}
 			}
 		}
-		w.delay(0)
 		for _, k := range held {
 			w.noError(k.Unlock(w.Context()))
 		}
@@ -155,7 +153,6 @@ func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
 			} else {
 				w.isError(c.err, context.Canceled)
 			}
-			w.delay(0)
 			w.nothingLeft(slotsOf(2)...)
 		})
 	}
@@ -190,7 +187,6 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 			w.noError(<-done)
 		}
 		equal(w, most, 3, "holders at a time")
-		w.delay(0)
 		w.nothingLeft(slotsOf(3)...)
 	})
 }

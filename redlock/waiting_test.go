@@ -40,7 +40,6 @@ func TestReleaseWakesNextWaiter(t *testing.T) {
 			if on, _ := next.HeldOn(); on != 5 || w.on("n") != 5 {
 				w.Errorf("HeldOn reports %d masters, and %d hold the lock, want 5", on, w.on("n"))
 			}
-			w.delay(0)
 			w.noError(next.Unlock(w.Context()))
 			w.nothingLeft("n")
 		})
@@ -198,7 +197,6 @@ func TestWakeUpsAreNotVotes(t *testing.T) {
 		if on := w.on("n"); on != 5 || next.Err() != nil || len(b.cluster.wire.sent("release")) != releases {
 			w.Errorf("late wake-ups have changed the new lock: it is on %d masters, %v", on, next.Err())
 		}
-		w.delay(0)
 		w.noError(next.Unlock(w.Context()))
 		w.publish(b, hints)
 		w.wantOn("n", 0)
@@ -311,7 +309,6 @@ func TestPauseAfterFirstWakeUpDoubles(t *testing.T) {
 		}
 		w.masters.Free("n")
 		k := c.mustLock(10 * time.Millisecond)
-		w.delay(0)
 		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
@@ -347,7 +344,6 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 		}
 		w.noError(k.Unlock(w.Context()))
 		next := c.mustLock(5 * time.Second)
-		w.delay(0)
 		w.noError(next.Unlock(w.Context()))
 		w.nothingLeft("n")
 	})
@@ -403,7 +399,6 @@ func TestOneContenderForManyGoroutines(t *testing.T) {
 			k := c.mustLock(8 * time.Millisecond)
 			w.goUnlock(k)
 		}
-		w.delay(0)
 		w.nothingLeft("n")
 	})
 }
@@ -455,7 +450,6 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 			k := next.mustLock(500 * time.Millisecond)
 			w.goUnlock(k)
 			last := w.goLock(w.Context(), other, "n").mustLock(time.Second)
-			w.delay(0)
 			w.noError(last.Unlock(w.Context()))
 			w.nothingLeft("n")
 		})
