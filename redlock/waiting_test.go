@@ -526,23 +526,28 @@ func TestCloseEndsEveryWait(t *testing.T) {
 	})
 }
 
-// A waiter that has won also leaves the queue of a master that refused it, so that no inspection shows the holder as a
-// waiter. The release of the last holder reaches that master too late.
-func TestWinnerLeavesQueueOfRefusingMaster(t *testing.T) {
-	bubble(t, 5, func(w *cluster) {
-		a, b := w.peer("a"), w.peer("b")
-		k := must(a.Lock(w.Context(), "n"))(w)
-		c := w.goLock(w.Context(), b, "n").mustWait()
-		a.hold(4)
-		w.goUnlock(k)
-		won := c.mustLock(10 * time.Second)
-		after(time.Second)
-		if n := w.queued("n"); n != 0 {
-			w.Errorf("the winner is in the queues of %d masters", n)
-		}
-		a.release()
-		w.noError(won.Unlock(w.Context()))
-	})
+// H85: a waiter that has won also leaves the queue of a master that refused it, so that no inspection shows the holder as
+// a waiter: of a master that the release of the last holder reaches too late, and of one that found the ballot stale.
+func TestWinnerLeavesQueues(t *testing.T) {
+	for what, refuse := range map[string]func(w *cluster, holder *peer){
+		"late release": func(_ *cluster, holder *peer) { holder.hold(4) },
+		"later fence": func(w *cluster, _ *peer) {
+			w.masters.Master(4).SetFence("n", fmt.Sprintf("%016d", time.Now().Add(10*time.Second).UnixMicro()))
+		},
+	} {
+		subtest(t, what, 5, func(w *cluster) {
+			a, b := w.peer("a"), w.peer("b")
+			k := must(a.Lock(w.Context(), "n"))(w)
+			c := w.goLock(w.Context(), b, "n").mustWait()
+			refuse(w, a)
+			w.goUnlock(k)
+			won := c.mustLock(10 * time.Second)
+			after(time.Second)
+			equal(w, w.queued("n"), 0, "masters with the winner in their queue")
+			a.release()
+			w.noError(won.Unlock(w.Context()))
+		})
+	}
 }
 
 // A waiting call whose attempts win too late continues to wait, so it stays in the queue of a master that refuses them.
@@ -568,22 +573,5 @@ func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
 		}
 		w.delay(0)
 		w.noError(waiting.mustLock(5 * time.Second).Unlock(w.Context()))
-	})
-}
-
-// A waiter that has won also leaves the queue of a master that found its ballot stale.
-func TestWinnerLeavesQueueOfMasterWithLaterFence(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		a, b := w.peer("a"), w.peer("b")
-		k := must(a.Lock(w.Context(), "n"))(w)
-		c := w.goLock(w.Context(), b, "n").mustWait()
-		w.masters.Master(4).SetFence("n", fmt.Sprintf("%016d", time.Now().Add(10*time.Second).UnixMicro()))
-		w.noError(k.Unlock(w.Context()))
-		won := c.mustLock(10 * time.Second)
-		after(time.Second)
-		if n := w.queued("n"); n != 0 {
-			w.Errorf("the winner is in the queues of %d masters", n)
-		}
-		w.noError(won.Unlock(w.Context()))
 	})
 }
