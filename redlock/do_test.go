@@ -151,35 +151,9 @@ func nothing[K any](context.Context, K) error { return nil }
 // H168: a call that waits for a lock when Shutdown is called gets the lock, and all others that it needs. This holds
 // for each kind of call.
 func TestShutdownWaitsForWaitingCalls(t *testing.T) {
-	const limit = time.Minute
-	done := func(k interface {
-		Unlock(ctx context.Context) error
-	}, err error) error {
-		if err != nil {
-			return err
-		}
-		return k.Unlock(context.Background())
-	}
-	names := []string{"a", "b", "c"}
-	for how, call := range map[string]func(ctx context.Context, l *redlock.Locker) error{
-		"Lock": func(ctx context.Context, l *redlock.Locker) error { return done(l.Lock(ctx, "b")) },
-		"WithTries": func(ctx context.Context, l *redlock.Locker) error {
-			return done(l.Lock(ctx, "b", redlock.WithTries(1000)))
-		},
-		"Acquire":      func(ctx context.Context, l *redlock.Locker) error { return done(l.Semaphore("s", 2).Acquire(ctx)) },
-		"Semaphore.Do": func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("s", 2).Do(ctx, nothing) },
-		"RLock":        func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").RLock(ctx)) },
-		"RWLock":       func(ctx context.Context, l *redlock.Locker) error { return done(l.RWLock("rw").Lock(ctx)) },
-		"DoRead":       func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").DoRead(ctx, nothing) },
-		"RWLock.Do":    func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("rw").Do(ctx, nothing) },
-		"LockAll":      func(ctx context.Context, l *redlock.Locker) error { return done(l.LockAll(ctx, names)) },
-		"DoAll":        func(ctx context.Context, l *redlock.Locker) error { return l.DoAll(ctx, names, nothing) },
-		"LockAll with WithTries": func(ctx context.Context, l *redlock.Locker) error {
-			return done(l.LockAll(ctx, names, redlock.WithTries(1000)))
-		},
-		"Do":   func(ctx context.Context, l *redlock.Locker) error { return l.Do(ctx, "b", nothing) },
-		"Lead": func(ctx context.Context, l *redlock.Locker) error { return l.Lead(ctx, "b", nothing) },
-		"Lead again": func(ctx context.Context, l *redlock.Locker) error {
+	type call = func(ctx context.Context, l *redlock.Locker, name string) error
+	all := map[string]call{
+		"Lead again": func(ctx context.Context, l *redlock.Locker, _ string) error {
 			terms := 0
 			return l.Lead(ctx, "free", func(context.Context, *redlock.Lock) error {
 				if terms++; terms > 5 {
@@ -188,26 +162,34 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 				return errors.New("mine")
 			})
 		},
-		"nested": func(ctx context.Context, l *redlock.Locker) error {
+		"nested": func(ctx context.Context, l *redlock.Locker, name string) error {
 			return l.Do(ctx, "a", func(ctx context.Context, _ *redlock.Lock) error {
-				return l.DoAll(ctx, names[1:], func(ctx context.Context, _ *redlock.Locks) error {
-					return l.RWLock("rw").DoRead(ctx, nothing)
+				return l.DoAll(ctx, []string{name, name + "z"}, func(ctx context.Context, _ *redlock.Locks) error {
+					return l.RWLock("readers-writer").DoRead(ctx, nothing)
 				})
 			})
 		},
-	} {
+	}
+	for _, of := range []string{"plain", "readers-writer", "semaphore of 2"} {
+		for how, f := range kinds[of] {
+			if !strings.HasPrefix(how, "Try") {
+				all[of+", "+how] = func(ctx context.Context, l *redlock.Locker, _ string) error { return f(ctx, l, of) }
+			}
+		}
+	}
+	for how, f := range all {
 		subtest(t, how, 3, func(w *cluster) {
 			other, l := w.locker(), w.locker(redlock.WithLinger(time.Hour))
 			held := []*redlock.Lock{
-				must(other.Lock(w.Context(), "b"))(w),
-				must(other.Semaphore("s", 2).Acquire(w.Context()))(w),
-				must(other.Semaphore("s", 2).Acquire(w.Context()))(w),
-				must(other.RWLock("rw").Lock(w.Context()))(w),
+				must(other.Lock(w.Context(), "plain"))(w),
+				must(other.RWLock("readers-writer").Lock(w.Context()))(w),
+				must(other.Semaphore("semaphore of 2", 2).Acquire(w.Context()))(w),
+				must(other.Semaphore("semaphore of 2", 2).Acquire(w.Context()))(w),
 			}
 			result, drained := make(chan error, 1), make(chan error, 1)
-			go func() { result <- call(w.withTimeout(limit), l) }()
+			go func() { result <- f(w.withTimeout(time.Minute), l, "plain") }()
 			after(3 * time.Second)
-			go func() { drained <- l.Shutdown(w.withTimeout(limit)) }()
+			go func() { drained <- l.Shutdown(w.withTimeout(time.Minute)) }()
 			after(3 * time.Second)
 			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
 			for _, k := range held {
@@ -252,32 +234,18 @@ func TestShutdownRefusesNewCalls(t *testing.T) {
 		go func() { drained <- l.Shutdown(w.Context()) }()
 		after(time.Second)
 		reader := must(writer.Downgrade(w.Context()))(w) // of a lock that is held
-		names := []string{"x", "y"}
-		for how, call := range map[string]func(ctx context.Context) error{
-			"Lock":    func(ctx context.Context) error { return errOf(l.Lock(ctx, "b")) },
-			"TryLock": func(ctx context.Context) error { return errOf(l.TryLock(ctx, "c")) },
-			"Acquire": func(ctx context.Context) error { return errOf(l.Semaphore("d", 2).Acquire(ctx)) },
-			"TryDo of a semaphore": func(ctx context.Context) error {
-				return l.Semaphore("d", 2).TryDo(ctx, nothing)
-			},
-			"LockAll":    func(ctx context.Context) error { return errOf(l.LockAll(ctx, []string{"e", "f"})) },
-			"TryLockAll": func(ctx context.Context) error { return errOf(l.TryLockAll(ctx, []string{"g", "h"})) },
-			"RLock":      func(ctx context.Context) error { return errOf(l.RWLock("i").RLock(ctx)) },
-			"TryRLock":   func(ctx context.Context) error { return errOf(l.RWLock("j").TryRLock(ctx)) },
-			"Import":     func(ctx context.Context) error { return errOf(l.Import(ctx, handle)) },
-			"Do":         func(ctx context.Context) error { return l.Do(ctx, "l", nothing) },
-			"TryDo":      func(ctx context.Context) error { return l.TryDo(ctx, "m", nothing) },
-			"DoAll":      func(ctx context.Context) error { return l.DoAll(ctx, names, nothing) },
-			"DoRead":     func(ctx context.Context) error { return l.RWLock("n").DoRead(ctx, nothing) },
-			"Lead":       func(ctx context.Context) error { return l.Lead(ctx, "o", nothing) },
-		} {
-			if err := call(w.Context()); !errors.Is(err, redlock.ErrClosed) {
-				w.Errorf("%s returned %v", how, err)
-			}
-			if err := call(k.Context(w.Context())); err != nil {
-				w.Errorf("%s with the context of a lock returned %v", how, err)
+		for _, of := range []string{"plain", "readers-writer", "semaphore of 2"} {
+			for how, call := range kinds[of] {
+				if err := call(w.Context(), l, of); !errors.Is(err, redlock.ErrClosed) {
+					w.Errorf("%s of %s returned %v", how, of, err)
+				}
+				if err := call(k.Context(w.Context()), l, of); err != nil {
+					w.Errorf("%s of %s with the context of a lock returned %v", how, of, err)
+				}
 			}
 		}
+		w.isError(errOf(l.Import(w.Context(), handle)), redlock.ErrClosed)
+		must(l.Import(k.Context(w.Context()), handle))(w)
 		if len(drained) > 0 {
 			w.Error("Shutdown has returned while locks are held")
 		}

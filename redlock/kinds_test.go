@@ -12,52 +12,84 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A kind has the calls that use the name "n" as one kind of lock.
-type kind map[string]func(ctx context.Context, l *redlock.Locker) error
+// A kind has the calls that lock a name as one kind of lock. They release what they have locked. Calls whose names
+// begin with Try do not wait.
+type kind map[string]func(ctx context.Context, l *redlock.Locker, name string) error
+
+// released releases the lock of a call, if the call has succeeded.
+func released(k interface {
+	Unlock(ctx context.Context) error
+}, err error) error {
+	if err != nil {
+		return err
+	}
+	return k.Unlock(context.Background())
+}
 
 func semaphoreOf(k int) kind {
 	return kind{
-		"Acquire": func(ctx context.Context, l *redlock.Locker) error {
-			return errOf(l.Semaphore("n", k).Acquire(ctx))
+		"Acquire": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.Semaphore(name, k).Acquire(ctx))
 		},
-		"TryAcquire": func(ctx context.Context, l *redlock.Locker) error {
-			return errOf(l.Semaphore("n", k).TryAcquire(ctx))
+		"TryAcquire": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.Semaphore(name, k).TryAcquire(ctx))
 		},
-		"Do":    func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("n", k).Do(ctx, nothing) },
-		"TryDo": func(ctx context.Context, l *redlock.Locker) error { return l.Semaphore("n", k).TryDo(ctx, nothing) },
+		"Do": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return l.Semaphore(name, k).Do(ctx, nothing)
+		},
+		"TryDo": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return l.Semaphore(name, k).TryDo(ctx, nothing)
+		},
 	}
 }
 
 var kinds = map[string]kind{
 	"plain": {
-		"Lock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.Lock(ctx, "n")) },
-		"fair": func(ctx context.Context, l *redlock.Locker) error {
-			return errOf(l.Lock(ctx, "n", redlock.WithFair()))
+		"Lock": func(ctx context.Context, l *redlock.Locker, name string) error { return released(l.Lock(ctx, name)) },
+		"Lock with WithFair": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.Lock(ctx, name, redlock.WithFair()))
 		},
-		"retry": func(ctx context.Context, l *redlock.Locker) error {
-			return errOf(l.Lock(ctx, "n", redlock.WithTries(3)))
+		"Lock with WithTries": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.Lock(ctx, name, redlock.WithTries(1000)))
 		},
-		"TryLock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.TryLock(ctx, "n")) },
-		"Do":      func(ctx context.Context, l *redlock.Locker) error { return l.Do(ctx, "n", nothing) },
-		"TryDo":   func(ctx context.Context, l *redlock.Locker) error { return l.TryDo(ctx, "n", nothing) },
-		"Lead":    func(ctx context.Context, l *redlock.Locker) error { return l.Lead(ctx, "n", nothing) },
-		"LockAll": func(ctx context.Context, l *redlock.Locker) error {
-			return errOf(l.LockAll(ctx, []string{"n", "z"}))
+		"TryLock": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.TryLock(ctx, name))
 		},
-		"TryLockAll": func(ctx context.Context, l *redlock.Locker) error {
-			return errOf(l.TryLockAll(ctx, []string{"a", "n"}))
+		"Do":    func(ctx context.Context, l *redlock.Locker, name string) error { return l.Do(ctx, name, nothing) },
+		"TryDo": func(ctx context.Context, l *redlock.Locker, name string) error { return l.TryDo(ctx, name, nothing) },
+		"Lead":  func(ctx context.Context, l *redlock.Locker, name string) error { return l.Lead(ctx, name, nothing) },
+		"LockAll": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.LockAll(ctx, []string{name, name + "z"}))
 		},
-		"DoAll": func(ctx context.Context, l *redlock.Locker) error {
-			return l.DoAll(ctx, []string{"n", "z"}, nothing)
+		"LockAll with WithTries": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.LockAll(ctx, []string{name, name + "z"}, redlock.WithTries(1000)))
+		},
+		"TryLockAll": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.TryLockAll(ctx, []string{"b", name}))
+		},
+		"DoAll": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return l.DoAll(ctx, []string{name, name + "z"}, nothing)
 		},
 	},
-	"RWLock": {
-		"RLock":    func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").RLock(ctx)) },
-		"TryRLock": func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").TryRLock(ctx)) },
-		"Lock":     func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").Lock(ctx)) },
-		"TryLock":  func(ctx context.Context, l *redlock.Locker) error { return errOf(l.RWLock("n").TryLock(ctx)) },
-		"Do":       func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("n").Do(ctx, nothing) },
-		"DoRead":   func(ctx context.Context, l *redlock.Locker) error { return l.RWLock("n").DoRead(ctx, nothing) },
+	"readers-writer": {
+		"RLock": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.RWLock(name).RLock(ctx))
+		},
+		"TryRLock": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.RWLock(name).TryRLock(ctx))
+		},
+		"Lock": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.RWLock(name).Lock(ctx))
+		},
+		"TryLock": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return released(l.RWLock(name).TryLock(ctx))
+		},
+		"Do": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return l.RWLock(name).Do(ctx, nothing)
+		},
+		"DoRead": func(ctx context.Context, l *redlock.Locker, name string) error {
+			return l.RWLock(name).DoRead(ctx, nothing)
+		},
 	},
 	"semaphore of 2": semaphoreOf(2),
 	"semaphore of 3": semaphoreOf(3),
@@ -76,10 +108,10 @@ func TestEveryMixOfKindsIsRefused(t *testing.T) {
 		"kept": {"plain", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
 			return l.Lock(w.Context(), "n", redlock.WithMinHold(time.Second))
 		}},
-		"reader": {"RWLock", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+		"reader": {"readers-writer", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
 			return l.RWLock("n").RLock(w.Context())
 		}},
-		"writer": {"RWLock", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
+		"writer": {"readers-writer", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
 			return l.RWLock("n").Lock(w.Context())
 		}},
 		"slot": {"semaphore of 2", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
@@ -99,7 +131,7 @@ func TestEveryMixOfKindsIsRefused(t *testing.T) {
 							}
 							began := time.Now()
 							ctx, cancel := context.WithTimeout(ctx, time.Minute)
-							err := call(ctx, c)
+							err := call(ctx, c, "n")
 							cancel()
 							if !errors.Is(err, redlock.ErrKind) || redlock.Outcome(err) != "kind" || time.Since(began) > time.Second {
 								w.Errorf("%s, %s of %s by client %d: %v after %v", when, how, of, i, err, time.Since(began))

@@ -14,50 +14,31 @@ import (
 func TestReentryIsRefusedByEachCall(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		s := l.RWLock("rw")
-		plain := must(l.Lock(w.Context(), "n"))(w).Context(w.Context())
-		reader := must(s.RLock(w.Context()))(w)
-		all := []string{"m", "n", "z"}
-		after(time.Second)
-		sent, began := len(w.wire.sent()), time.Now()
-		calls := map[string]error{
-			"Lock":       errOf(l.Lock(plain, "n")),
-			"TryLock":    errOf(l.TryLock(plain, "n")),
-			"WithTries":  errOf(l.Lock(plain, "n", redlock.WithTries(3))),
-			"Do":         l.Do(plain, "n", nothing),
-			"TryDo":      l.TryDo(plain, "n", nothing),
-			"Lead":       l.Lead(plain, "n", nothing),
-			"LockAll":    errOf(l.LockAll(plain, all[1:])),
-			"TryLockAll": errOf(l.TryLockAll(plain, all)),
-			"DoAll":      l.DoAll(plain, all[1:], nothing),
-			"RLock":      errOf(s.RLock(reader.Context(w.Context()))),
-			"TryRLock":   errOf(s.TryRLock(reader.Context(w.Context()))),
-			"DoRead":     s.DoRead(reader.Context(w.Context()), nothing),
-		}
-		equal(w, len(w.wire.sent()), sent, "messages")
-		w.wantSince(began, 0)
-		w.noError(reader.Unlock(w.Context()))
-		writer := must(s.Lock(w.Context()))(w).Context(w.Context())
-		sentByWriter := len(w.wire.sent())
-		for how, err := range map[string]error{
-			"RLock of a writer":  errOf(s.RLock(writer)),
-			"Lock of a writer":   errOf(s.Lock(writer)),
-			"TryLock of writer":  errOf(s.TryLock(writer)),
-			"Do of a writer":     s.Do(writer, nothing),
-			"DoRead of a writer": s.DoRead(writer, nothing),
-		} {
-			calls[how] = err
-		}
-		equal(w, len(w.wire.sent()), sentByWriter, "messages with the context of a writer")
-		for how, err := range calls {
-			if err == nil {
-				w.Errorf("%s succeeded", how)
-				continue
+		refused := func(what string, calls kind, owner *redlock.Lock) {
+			w.Helper()
+			after(time.Second)
+			sent, began := len(w.wire.sent()), time.Now()
+			for how, call := range calls {
+				err := call(owner.Context(w.Context()), l, owner.Name())
+				if err == nil {
+					w.Errorf("%s of %s succeeded", how, what)
+					continue
+				}
+				w.says(err, redlock.ErrReentry, "WithReentry", "pass a context")
+				w.notError(err, redlock.ErrHeld, redlock.ErrInvalid)
 			}
-			w.says(err, redlock.ErrReentry, "WithReentry", "pass a context")
-			w.notError(err, redlock.ErrHeld, redlock.ErrInvalid)
+			equal(w, len(w.wire.sent()), sent, "messages")
+			w.wantSince(began, 0)
 		}
-		must(l.TryLock(plain, "another"))(w)
+		plain := must(l.Lock(w.Context(), "n"))(w)
+		refused("a plain lock", kinds["plain"], plain)
+		refused("a slot", kinds["semaphore of 2"], must(l.Semaphore("s", 2).Acquire(w.Context()))(w))
+		rw := kinds["readers-writer"]
+		reader := must(l.RWLock("rw").RLock(w.Context()))(w)
+		refused("a reader", kind{"RLock": rw["RLock"], "TryRLock": rw["TryRLock"], "DoRead": rw["DoRead"]}, reader)
+		w.noError(reader.Unlock(w.Context()))
+		refused("a writer", rw, must(l.RWLock("rw").Lock(w.Context()))(w))
+		must(l.TryLock(plain.Context(w.Context()), "another"))(w)
 	})
 }
 

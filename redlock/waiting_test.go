@@ -526,8 +526,8 @@ func TestCloseEndsEveryWait(t *testing.T) {
 	})
 }
 
-// H85: a waiter that has won also leaves the queue of a master that refused it, so that no inspection shows the holder as
-// a waiter: of a master that the release of the last holder reaches too late, and of one that found the ballot stale.
+// H85: a waiter that has won also leaves the queue of a master that refused it, so that no inspection shows the holder
+// as a waiter: of a master that the last release reaches too late, and of one that found the ballot stale.
 func TestWinnerLeavesQueues(t *testing.T) {
 	for what, refuse := range map[string]func(w *cluster, holder *peer){
 		"late release": func(_ *cluster, holder *peer) { holder.hold(4) },
