@@ -35,11 +35,6 @@ func (w *cluster) wantNoRival(k *redlock.Lock, rival *redlock.Locker, every time
 	}
 }
 
-// setClocks sets the clocks of masters to the time of the bubble plus d.
-func (w *cluster) setClocks(d time.Duration, which ...int) {
-	w.each(func(_ int, m *memory.Master) { m.SetClock(d, 1) }, which...)
-}
-
 // expire makes masters expire their keys, as a real server does in the background.
 func (w *cluster) expire(which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Keys() }, which...)
@@ -61,7 +56,7 @@ func TestFastClockIsJudged(t *testing.T) {
 			after(5 * time.Second)
 			k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(25*time.Second), redlock.WithExtension(false)))(w)
 			after(50 * time.Millisecond)
-			w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+			w.evict("n", 3, 4)
 			after(10 * time.Millisecond)
 			holder.kill()
 			w.masters.Master(0).SetClock(10*time.Minute, 1.1)
@@ -83,7 +78,7 @@ func TestLeapDuringDoubt(t *testing.T) {
 		after(10 * time.Second)
 		k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(29*time.Second), redlock.WithExtension(false)))(w)
 		after(10 * time.Millisecond)
-		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 4, 5, 6)
+		w.evict("n", 4, 5, 6)
 		holder.kill()
 		w.setClocks(10*time.Minute, 0, 1)
 		w.expire(0, 1)
@@ -174,7 +169,7 @@ func TestClockThatBallotsCannotFollow(t *testing.T) {
 			after(time.Second)
 			k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(25*time.Second), redlock.WithExtension(false)))(w)
 			after(50 * time.Millisecond)
-			w.each(func(_ int, m *memory.Master) { m.Evict("n") }, n-2, n-1)
+			w.evict("n", n-2, n-1)
 			w.setClocks(c.first, jumps...)
 			w.expire(jumps...)
 			time.AfterFunc(10*time.Second, func() { w.setClocks(0, jumps...) })
@@ -266,7 +261,7 @@ func TestJumpAfterRecordFromTheFuture(t *testing.T) {
 			after(time.Second)
 			k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(8*time.Second), redlock.WithExtension(false)))(w)
 			after(50 * time.Millisecond)
-			w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+			w.evict("n", 3, 4)
 			w.setClocks(10*time.Minute, 0)
 			w.expire(0)
 			time.AfterFunc(4500*time.Millisecond, func() { w.setClocks(c.one, 0) })

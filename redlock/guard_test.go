@@ -113,7 +113,7 @@ func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
 	} {
 		subtest(t, name, 3, func(w *cluster) {
 			k := must(w.locker(redlock.WithoutRestartGuard(), redlock.WithExtension(false)).Lock(w.Context(), "a"))(w)
-			w.each(func(_ int, m *memory.Master) { m.Restart(false) })
+			w.restart(false)
 			after(3 * time.Second)
 			if k.Err() != nil {
 				w.Errorf("before the lock is used: %v", k.Err())
@@ -154,7 +154,7 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 			}
 		})
 		next("after the fences have expired")
-		w.each(func(_ int, m *memory.Master) { m.Flush() })
+		w.flush()
 		next("after the masters were flushed")
 		w.restart(false)
 		next("after the masters restarted empty")
@@ -267,11 +267,11 @@ func TestWrongClockIsNotMedian(t *testing.T) {
 		h := w.cutOff(1, redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
 		held := must(h.Lock(w.Context(), "x"))(w)
 		h.cut(0)
-		w.masters.Master(0).SetClock(-10*time.Minute, 1)
+		w.setClocks(-10*time.Minute, 0)
 		w.restart(false, 0)
 		c := w.cutOff(2, redlock.WithTTL(5*time.Second))
 		after(4 * time.Second)
-		w.masters.Master(0).SetClock(0, 1) // NTP corrects the clock
+		w.setClocks(0, 0) // NTP corrects the clock
 		after(5 * time.Second)
 		c.mustNotTake(held)
 	})
@@ -354,7 +354,7 @@ func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 		clk := clock.Runtime()
 		p, same := w.pool(transport.WithClock(clk)), redlock.WithClock(clk)
 		l := w.readyLocker(p, same)
-		w.masters.Master(0).SetClock(-time.Minute, 1)
+		w.setClocks(-time.Minute, 0)
 		w.refuse("MOVED 1 10.0.0.2:7000", 0)
 		w.noError(l.Do(w.Context(), "n", nothing))
 		after(time.Millisecond) // the reply may come after those of the majority
@@ -368,7 +368,7 @@ func TestOtherNumbersDoNotReplaceQuarantineOfMove(t *testing.T) {
 		w.masters.Master(0).CutConnections()
 		after(5 * time.Second)
 		w.wantStates(l, "bvv")
-		w.masters.Master(0).SetClock(0, 1)
+		w.setClocks(0, 0)
 		after(5 * time.Second)
 		w.wantStates(l, "qvv")
 	})

@@ -281,7 +281,7 @@ func TestFailedExtensionCountsMissing(t *testing.T) {
 		k := must(w.locker(redlock.WithExtension(false)).Lock(w.Context(), "a"))(w)
 		synctest.Wait()
 		w.masters.Master(0).Evict("a")
-		w.each(func(_ int, m *memory.Master) { m.Stop() }, 1, 2)
+		w.stop(1, 2)
 		w.says(k.Extend(w.Context()), redlock.ErrNoQuorum, "quorum is 3, and 1 did not have it",
 			w.masters.Master(1).Addr(), w.masters.Master(2).Addr())
 	})

@@ -112,7 +112,7 @@ func TestImportWithoutMajorityLeavesNothing(t *testing.T) {
 		l := w.locker()
 		k := must(l.Lock(w.Context(), "a"))(w)
 		synctest.Wait()
-		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1, 2)
+		w.evict("a", 0, 1, 2)
 		w.isError(errOf(l.Import(w.Context(), must(k.Export())(w))), redlock.ErrLost)
 		after(time.Second)
 		w.wantOn("a", 0)

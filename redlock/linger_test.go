@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -170,7 +169,7 @@ var lingerCases = []struct {
 	}},
 	{"masters that have forgotten", func(w *cluster, p, _ *peer) {
 		idle(w, p)
-		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1, 2)
+		w.flush(0, 1, 2)
 		after(time.Minute)
 		k := must(p.Lock(w.Context(), "n"))(w)
 		if on, _ := k.HeldOn(); on < 3 {

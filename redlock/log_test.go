@@ -99,10 +99,6 @@ func (w *cluster) wantStates(l *redlock.Locker, initials string) {
 	}
 }
 
-func (w *cluster) refuse(text string, which ...int) {
-	w.each(func(_ int, m *memory.Master) { m.Refuse(text) }, which...)
-}
-
 var healthCases = []struct {
 	name string
 	run  func(w *cluster, l *redlock.Locker, h *logbook)
@@ -178,7 +174,7 @@ var healthCases = []struct {
 		equal(w, w.count("acquire")-before, 0, "acquires")
 	}},
 	{"clocks that are off", func(w *cluster, l *redlock.Locker, h *logbook) {
-		w.each(func(_ int, m *memory.Master) { m.SetClock(time.Minute, 1) }, 0, 1)
+		w.setClocks(time.Minute, 0, 1)
 		w.stop(2)
 		after(10 * time.Second)
 		_, err := l.TryLock(w.Context(), "n")

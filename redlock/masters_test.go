@@ -36,7 +36,7 @@ func TestAdmit(t *testing.T) {
 		time.AfterFunc(5*time.Second, func() { w.restart(false, 2) })
 		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)))
 		w.wantSince(start, 15*time.Second)
-		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1) // an idle client still considers them voting
+		w.flush(0, 1) // an idle client still considers them voting
 		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)))
 		w.each(func(i int, m *memory.Master) {
 			if text := recordOf(m); !strings.Contains(text, "state=admitted") {
@@ -280,7 +280,7 @@ func TestMasterListAndClocks(t *testing.T) {
 		"SetForward": func(_ *cluster, c *shiftClock) { c.jump(0, time.Minute) },
 		"Frozen": func(w *cluster, c *shiftClock) {
 			for i := range w.masters.N() {
-				w.masters.Master(i).SetClock(time.Minute, 1)
+				w.setClocks(time.Minute, i)
 			}
 			c.jump(time.Minute, time.Minute)
 		},

@@ -307,7 +307,7 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 		must(holder.Lock(w.Context(), "n", redlock.WithMinHold(d), redlock.WithTTL(d)))(w)
 		granted := time.Now()
 		holder.kill()
-		w.masters.Master(0).SetClock(12*time.Second, 1)
+		w.setClocks(12*time.Second, 0)
 		w.masters.Master(2).Evict("n")
 		w.delay(0, 0, 1, 2)
 		must(rival.Lock(w.Context(), "n"))(w)

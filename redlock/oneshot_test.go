@@ -231,7 +231,7 @@ func (w *cluster) split(name string) {
 func TestWrongClocksAreNotHeld(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		for i, off := range []time.Duration{0, 0, -time.Hour, time.Hour, 2 * time.Hour} {
-			w.masters.Master(i).SetClock(off, 1)
+			w.setClocks(off, i)
 		}
 		l := w.locker()
 		began := time.Now()

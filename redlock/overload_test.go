@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/long"
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -112,7 +111,7 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 	}
 	after(time.Second)
 	if tr.cut {
-		l.each(func(_ int, m *memory.Master) { m.CutConnections() })
+		l.cutConnections()
 		after(2 * time.Second)
 	}
 	counted.Store(true)

@@ -20,7 +20,7 @@ import (
 func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Take("n", time.Hour)
-		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+		w.evict("n", 3, 4)
 		w.delay(100 * time.Microsecond)
 		near, before := w.peer("near"), w.masters.Master(0).Fence("n")
 		for range 50 { // two masters grant each attempt, which is rolled back there
@@ -49,7 +49,7 @@ func TestReleaseOnSameConnectionRaisesNoFence(t *testing.T) {
 func TestPendingReleaseNamesNoWaiter(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		w.masters.Take("n", time.Hour)
-		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
+		w.evict("n", 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
 		first := w.goLock(w.Context(), p, "other") // this opens the inbox, so the acquire of n has a ticket
@@ -154,7 +154,7 @@ func TestAsyncUnlock(t *testing.T) {
 		}},
 		{"masters that are down are sent the release later", func(w *cluster, p *peer) {
 			k := must(p.Lock(w.Context(), "n", redlock.WithTTL(20*time.Second)))(w)
-			w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 0, 1, 2)
+			w.cutConnections(0, 1, 2)
 			w.noError(k.Unlock(w.Context()))
 			after(2 * time.Second)
 			w.nothingLeft("n")

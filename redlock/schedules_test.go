@@ -14,7 +14,6 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/frame"
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -165,7 +164,7 @@ func TestFreeNameAfterFreeze(t *testing.T) {
 			if refused {
 				w.isError(errOf(b.TryLock(w.Context(), "n")), redlock.ErrHeld)
 			}
-			w.each(func(_ int, m *memory.Master) { m.SetClock(time.Minute, 1) })
+			w.setClocks(time.Minute)
 			ca.jump(time.Minute, time.Minute)
 			cb.jump(0, time.Minute)
 			k := must(b.TryLock(w.Context(), "free"))(w)

@@ -97,7 +97,7 @@ func TestInspectAfterFlush(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		w.masters.Take("pay", 30*time.Second)
-		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1)
+		w.flush(0, 1)
 		if i := must(l.Inspect(w.Context(), "pay"))(w); i.Free || i.Quarantined != 2 || len(i.Partial) != 1 {
 			w.Errorf("Inspect returned %+v, want one lease, and two masters that may have forgotten it", i)
 		}

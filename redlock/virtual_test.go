@@ -280,6 +280,29 @@ func (w *cluster) scriptTime(d time.Duration) {
 	w.each(func(_ int, m *memory.Master) { m.ScriptTime(d) })
 }
 
+// setClocks sets the clocks of masters to the time of the bubble plus d.
+func (w *cluster) setClocks(d time.Duration, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.SetClock(d, 1) }, which...)
+}
+
+// refuse makes masters answer each script with the error text, or none if text is "".
+func (w *cluster) refuse(text string, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.Refuse(text) }, which...)
+}
+
+// evict makes masters lose the keys of a lock.
+func (w *cluster) evict(name string, which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.Evict(name) }, which...)
+}
+
+func (w *cluster) flush(which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.Flush() }, which...)
+}
+
+func (w *cluster) cutConnections(which ...int) {
+	w.each(func(_ int, m *memory.Master) { m.CutConnections() }, which...)
+}
+
 // restart starts masters again, with their data if keep is set, otherwise empty.
 func (w *cluster) restart(keep bool, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.Restart(keep) }, which...)

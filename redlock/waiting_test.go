@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
@@ -152,7 +151,7 @@ func TestWaitingIsCheap(t *testing.T) {
 		equal(w, w.count("SUBSCRIBE")-subscribes, 0, "subscriptions")
 		w.noError(k.Unlock(w.Context()))
 		c.mustLock(time.Second)
-		w.each(func(_ int, m *memory.Master) { m.Evict("n") })
+		w.evict("n")
 	})
 }
 
@@ -337,7 +336,7 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 			}
 			after(30 * time.Second) // the master votes again before the next restart
 		}
-		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 0, 3) // only the lock's keys: the queues remain
+		w.evict("n", 0, 3) // only the lock's keys: the queues remain
 		after(6 * time.Second)
 		if on, _ := k.HeldOn(); on != 5 || w.on("n") != 5 || k.Err() != nil {
 			w.Errorf("with queues on the masters, %d of them have the leader's lock: %v", w.on("n"), k.Err())
@@ -355,7 +354,7 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second} {
 		bubble(t, 3, func(w *cluster) {
-			w.masters.Master(0).SetClock(off, 1)
+			w.setClocks(off, 0)
 			w.masters.Take("n", time.Hour)
 			w.delay(time.Millisecond)
 			cutOff, other := w.peer("cut off"), w.peer("other")
@@ -370,7 +369,7 @@ func TestMasterWithWrongClockIsNoVoter(t *testing.T) {
 				w.Errorf("clock off by %v: the other client had the lock after %v, or the client that is cut off has it", off, took)
 			}
 			cutOff.cluster.wire.block()
-			w.masters.Master(0).SetClock(0, 1)
+			w.setClocks(0, 0)
 			after(3 * time.Second)
 			w.noError(k.Unlock(w.Context()))
 			w.noError(a.mustLock(30 * time.Second).Unlock(w.Context()))
