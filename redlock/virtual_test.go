@@ -20,7 +20,22 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A tester is a test with the calls and checks that most tests need.
+// Most tests run the real client and the real pool over masters in memory, in a bubble of testing/synctest. The time of
+// a bubble advances only when all its goroutines wait, so a second of virtual time takes microseconds, and times are
+// exact. Tests of real servers are in the files real_*_test.go, and use a deployment instead of a cluster.
+//
+// Tests call the API itself. The helpers around it are:
+//
+//	must, noError           the call succeeds; must ends the test if not
+//	isError, says, notError the error of a call
+//	goLock, goAcquire       a call in the background; mustWait, mustLock and mustFail await it (background_test.go)
+//	want...                 checks of locks, masters and the log
+//	hang, stop, delay, ...  disturb masters: those with the given numbers, or all
+//	peer                    a client that can be cut off, killed or frozen (network_test.go)
+//	wire                    the messages that were sent (wire_test.go)
+//	logbook                 the log (log_test.go)
+
+// A tester is a test with the checks that most tests need.
 type tester struct{ testing.TB }
 
 // withTimeout returns a context with this timeout.
@@ -140,10 +155,6 @@ func isDone(x interface{ Done() <-chan struct{} }) bool {
 		return false
 	}
 }
-
-// Most tests run the real coordinator and the real pool over in-memory masters, in a bubble of testing/synctest. The
-// time of a bubble advances only when all its goroutines wait, so a second of virtual time takes microseconds, and
-// times are exact.
 
 // A cluster is one bubble with masters, and the wire between them and the Lockers.
 type cluster struct {
