@@ -139,7 +139,7 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "ReentryIsRefusedByEachCall"},
 	{Name: "one-set-repairs-voters", Wrong: "H123: a majority of only one set of masters is enough to repair masters " +
 		"in quarantine",
-		Suite: "redlock", Tests: "RepairByOneSet"},
+		Suite: "internal/lease", Tests: "RepairNeedsMajority"},
 	{Name: "abort-quarantine", Wrong: "H147: next masters in quarantine, which may have forgotten a lock, count when " +
 		"a change is aborted",
 		Suite: "redlock", Tests: "AbortAfterNextMastersHaveForgotten"},
@@ -156,9 +156,9 @@ var List = []Mutant{
 	{Name: "quarantine-since", Wrong: "H91: only the master's clock determines when its quarantine began",
 		Suite: "internal/admission", Tests: "QuarantineBeginsAtTheLaterClock"},
 	{Name: "repair-record", Wrong: "H96: a repair is accepted under another admission record",
-		Suite: "redlock", Tests: "Repair"},
+		Suite: "internal/scripts/reference", Tests: "AcquireAndRepairNeedTheRecordOfTheirRound"},
 	{Name: "repair-majority", Wrong: "H97: a repair needs no majority",
-		Suite: "redlock", Tests: "RepairNeedsMajority"},
+		Suite: "internal/lease", Tests: "RepairNeedsMajority"},
 	{Name: "downgrade-needs-share", Wrong: "a master that has lost a writer's lock accepts its downgrade",
 		Suite: "redlock", Tests: "LostWriterCannotDowngrade"},
 	{Name: "linger-token", Wrong: "a lock that is taken over keeps its token",

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -145,6 +147,33 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 		}
 		if twin.String() != s.String() {
 			t.Errorf("after step %d the states differ: %q and %q", i, &s, twin)
+		}
+	}
+}
+
+// H96: a master that has restarted or was flushed since a round began has another record, or none, and refuses the acquire
+// and the repair of that round.
+func TestAcquireAndRepairNeedTheRecordOfTheirRound(t *testing.T) {
+	enc := scripts.NewEncoder("redlock", 0)
+	for _, role := range []scripts.Role{scripts.Plain, scripts.Reader, scripts.Writer} {
+		k := scripts.Prefix("redlock").KeysOf("a", role)
+		id := scripts.ShareID("me", 1, role, now, "")
+		for name, call := range map[string]*frame.Call{
+			"acquire": enc.Acquire(&k, id, term(time.Second, now), now, now, 1, nil),
+			"repair":  enc.Repair(&k, id, "", term(time.Second, now), now, now, 1, ""),
+		} {
+			for record, want := range map[string]any{"v4 0123456789abcdef": int64(1), "v4 0123456789abcde0": nil, "": nil} {
+				var s reference.State
+				if record != "" {
+					s.Set(now, "redlock:admission", record, 0)
+				}
+				keys, args := call.Arguments("v4 0123456789abcdef")
+				reply := s.Eval(now, reference.Env{}, call.Script, keys, args)
+				refused, _ := reply.([]any)
+				if reply != want && (want != nil || refused[0] != int64(quorum.Abstained)) {
+					t.Errorf("%s of role %v with the record %q: the reply is %v", name, role, record, reply)
+				}
+			}
 		}
 	}
 }
