@@ -122,7 +122,7 @@ func (e *events) ownHold(l *lease.Lease) {
 }
 
 // Acquired implements lease.Events.
-func (e *events) Acquired(h lease.Holder) {
+func (e *events) Acquired(h *lease.Hold) {
 	e.describe(redlockinfo.KindAcquired, h.Lease(), h.Info, nil)
 }
 
@@ -152,7 +152,7 @@ func (e *events) Lost(l *lease.Lease, cause error) {
 }
 
 // Released implements lease.Events.
-func (e *events) Released(h lease.Holder, err error) {
+func (e *events) Released(h *lease.Hold, err error) {
 	if err != nil && !errors.Is(err, lease.ErrLost) && !errors.Is(err, lease.ErrExported) &&
 		!errors.Is(err, lease.ErrClosed) {
 		e.unconfirmed.Add(1)

@@ -91,7 +91,7 @@ func (e interrupted) Attempted(l *lease.Lease, r *round.Round, ballot int64, err
 	e.Events.Attempted(l, r, ballot, err)
 }
 
-func (e interrupted) Acquired(h lease.Holder) {
+func (e interrupted) Acquired(h *lease.Hold) {
 	e.f("acquired")
 	e.Events.Acquired(h)
 }
@@ -101,7 +101,7 @@ func (e interrupted) Extended(l *lease.Lease, err error) {
 	e.Events.Extended(l, err)
 }
 
-func (e interrupted) Released(h lease.Holder, err error) {
+func (e interrupted) Released(h *lease.Hold, err error) {
 	e.f("released")
 	e.Events.Released(h, err)
 }

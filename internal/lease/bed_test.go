@@ -134,7 +134,7 @@ func (b *managerBed) takeLog() (logged []string) {
 func (b *managerBed) Attempted(_ *Lease, _ *round.Round, _ int64, err error) {
 	b.logf("attempted %v", err != nil)
 }
-func (b *managerBed) Acquired(h Holder) {
+func (b *managerBed) Acquired(h *Hold) {
 	b.logf("acquired %d", h.Token()-h.Lease().tokens.last)
 }
 func (b *managerBed) NotSent(_, name string, _ *round.Failure) { b.logf("not sent %s", name) }
@@ -142,7 +142,7 @@ func (b *managerBed) Extended(_ *Lease, err error)             { b.logf("extende
 func (b *managerBed) Repaired(_ *Lease, i int)                 { b.logf("repaired %d", i) }
 func (b *managerBed) Lost(_ *Lease, cause error)               { b.logf("lost: %v", cause) }
 func (b *managerBed) Releasing(*Lease)                         { b.logf("releasing") }
-func (b *managerBed) Released(_ Holder, err error)             { b.logf("released: %v", err) }
+func (b *managerBed) Released(_ *Hold, err error)              { b.logf("released: %v", err) }
 func (b *managerBed) Ended(*Lease)                             { b.logf("ended") }
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
 func (b *managerBed) Idle(*Lease) bool                         { return false }

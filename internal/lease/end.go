@@ -68,7 +68,7 @@ var (
 type ending struct {
 	lease *Lease
 	why   *reason
-	holds []holding
+	holds []*Hold
 }
 
 // endLocked ends a live or idle lease for the reason why. It does nothing if why is nil. The caller must unlock l.mu,
@@ -183,7 +183,7 @@ func (r *reason) because(details string) *reason {
 }
 
 // endLocked ends all holds of the ownership, and returns them.
-func (o *ownership) endLocked(cause error) []holding {
+func (o *ownership) endLocked(cause error) []*Hold {
 	holds := o.holds
 	o.holds = nil
 	for _, h := range holds {

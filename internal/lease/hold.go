@@ -105,7 +105,7 @@ func (h *Hold) Lasted() time.Duration {
 func (h *Hold) Forgo() {
 	h.lease.mu.Lock()
 	kept := false
-	if o := &h.lease.ownership; o.single[0] == holding(h) {
+	if o := &h.lease.ownership; o.single[0] == h {
 		kept = o.terms.MinHold > 0 && (errors.Is(h.ended, ErrClosed) || errors.Is(h.ended, ErrMaxHold))
 		o.terms.MinHold = 0
 	}
@@ -174,7 +174,7 @@ func (h *Hold) ApplyTerms(terms *Terms) {
 	}
 	defer h.lease.mu.Unlock()
 	now, o := h.lease.m.Clock.Now(), &h.lease.ownership
-	if o.single[0] != holding(h) {
+	if o.single[0] != h {
 		return
 	}
 	o.terms.Extend, o.terms.MaxHold = terms.Extend, terms.MaxHold
@@ -246,8 +246,6 @@ func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
 	}
 	return c
 }
-
-func (h *Hold) setPlaceLocked(place int) { h.place = int32(place) }
 
 func (h *Hold) endLocked(cause error) {
 	h.ended = cause

@@ -314,13 +314,13 @@ func TestManyReentriesAreRemoved(t *testing.T) {
 		}
 		began := time.Now()
 		for i := range many {
-			o.removeLocked(int(holds[remove(i)].place))
+			o.removeLocked(&holds[remove(i)])
 			if time.Since(began) > limit {
 				t.Fatalf("%s: after %v only %d of %d holds are removed", order, limit, i, many)
 			}
 			for at, h := range o.holds[:min(3, len(o.holds))] {
-				if h.(*Hold).place != int32(at) {
-					t.Fatalf("%s: after %d removals hold %d has the place %d", order, i, at, h.(*Hold).place)
+				if h.place != int32(at) {
+					t.Fatalf("%s: after %d removals hold %d has the place %d", order, i, at, h.place)
 				}
 			}
 		}

@@ -148,23 +148,23 @@ type ownership struct {
 	requested chan struct{}
 	terms     Terms
 	began     clock.Instant
-	holds     []holding  // in no order
-	single    [1]holding // the first hold; also the storage of holds before a re-entry
+	holds     []*Hold  // in no order
+	single    [1]*Hold // the first hold; also the storage of holds before a re-entry
 }
 
 // addLocked adds a re-entry.
-func (o *ownership) addLocked(h holding) {
-	h.setPlaceLocked(len(o.holds))
+func (o *ownership) addLocked(h *Hold) {
+	h.place = int32(len(o.holds))
 	o.holds = append(o.holds, h)
 }
 
-// removeLocked removes the hold with this index in constant time: thousands of re-entries may be unlocked together,
-// while the Manager waits for the mutex of the lease.
-func (o *ownership) removeLocked(place int) {
+// removeLocked removes h in constant time: thousands of re-entries may be unlocked together, while the Manager waits for
+// the mutex of the lease.
+func (o *ownership) removeLocked(h *Hold) {
 	last := len(o.holds) - 1
 	moved := o.holds[last]
-	moved.setPlaceLocked(place)
-	o.holds[place] = moved
+	moved.place = h.place
+	o.holds[h.place] = moved
 	o.holds[last] = nil
 	o.holds = o.holds[:last]
 }
@@ -177,15 +177,6 @@ func (l *Lease) giveUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = ended
-}
-
-// A holding is the part of a Hold that its lease uses.
-type holding interface {
-	Holder
-	beginLocked(l *Lease, terms *Terms, now clock.Instant)
-	setPlaceLocked(place int)
-	endLocked(cause error)
-	endContexts(cause error)
 }
 
 // heldLocked returns the time since the ownership began. It uses only the boot clock, because a wall clock that was set

@@ -27,18 +27,11 @@ type Events interface {
 	NotSent(op, name string, f *round.Failure)                   // a call has ended without sending anything
 	// Acquired reports the first hold of an ownership. Exactly one report of its end follows: Lost for its lease, or
 	// Released.
-	Acquired(h Holder)
+	Acquired(h *Hold)
 	Extended(l *Lease, err error)
 	Repaired(l *Lease, master int)
-	Lost(l *Lease, cause error)   // the lease ended before its release
-	Released(h Holder, err error) // the ownership ended by Unlock, export or hand-off, or its Manager closed
-}
-
-// A Holder describes a Hold to Events.
-type Holder interface {
-	Lease() *Lease
-	Token() int64
-	Info() Info
+	Lost(l *Lease, cause error)  // the lease ended before its release
+	Released(h *Hold, err error) // the ownership ended by Unlock, export or hand-off, or its Manager closed
 }
 
 // Waiters is the local queue. Leases call it directly, and not through Events, because waking the next waiter is part

@@ -215,7 +215,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // hold the mutex of the lease; unlockInner unlocks the mutex.
 func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l := h.lease
-	l.ownership.removeLocked(int(h.place))
+	l.ownership.removeLocked(h)
 	h.endLocked(ErrReleased)
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
@@ -233,7 +233,7 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 
 // A Successor is the waiting call to which the last Unlock hands the lease off.
 type Successor struct {
-	First holding // becomes the first hold of the new ownership
+	First *Hold // becomes the first hold of the new ownership
 	Terms *Terms
 	// OnHandoff is called after the successor has got the lease, with no lock held.
 	OnHandoff func()
