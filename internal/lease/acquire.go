@@ -144,7 +144,7 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 
 // firstTerm returns the term of a lease that r asks for. A minimum hold counts from the grant, which comes up to the
 // longest attempt after the start of r, so the deadline in ballots is later by that. A release corrects it.
-func (m *services) firstTerm(r *round.Round, terms *Terms) scripts.Term {
+func (m *Manager) firstTerm(r *round.Round, terms *Terms) scripts.Term {
 	term := m.Ballots.Term(r.Start, terms.leaseTTL(0))
 	//mutant:minimum-from-grant drop
 	if terms.MinHold > 0 {
@@ -155,7 +155,7 @@ func (m *services) firstTerm(r *round.Round, terms *Terms) scripts.Term {
 
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
 // was won.
-func (m *services) awaitDecision(ctx context.Context, r *round.Round) error {
+func (m *Manager) awaitDecision(ctx context.Context, r *round.Round) error {
 	select {
 	case <-r.Done():
 	case <-ctx.Done():
@@ -210,7 +210,7 @@ func tooSlow(left time.Duration, terms *Terms) error {
 }
 
 // readClocks refines the estimates of the masters' clocks with the times in the refusals of a round.
-func (m *services) readClocks(r *round.Round, now clock.Instant) {
+func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
 	within := now.Sub(r.Start) / 2
 	r.Each(func(i int, v *round.Vote) {
 		if v.Time > 0 {
@@ -220,7 +220,7 @@ func (m *services) readClocks(r *round.Round, now clock.Instant) {
 }
 
 // recordRefusals records what the next attempt needs from the refusals: fences and clocks.
-func (m *services) recordRefusals(r *round.Round, name string) {
+func (m *Manager) recordRefusals(r *round.Round, name string) {
 	now := m.Clock.Now()
 	m.readClocks(r, now)
 	t := r.Tally()
@@ -330,7 +330,7 @@ func (l *Lease) keepingPlace() scripts.Ending {
 
 // newLease makes a lease with a new id.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
-	l := &Lease{m: &m.services, Name: name, wire: wire{keys: keys, ticket: t}}
+	l := &Lease{m: m, Name: name, wire: wire{keys: keys, ticket: t}}
 	//mutant:new-ids = uint64(len(name))
 	id := m.nextNumber()
 	if role := keys.Role(); role != scripts.Plain {

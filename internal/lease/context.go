@@ -86,7 +86,7 @@ func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 		if m == nil {
 			return h.lease.publicName() == name
 		}
-		return h.lease.Name == name && h.lease.m == &m.services
+		return h.lease.Name == name && h.lease.m == m
 	})
 }
 

@@ -161,7 +161,7 @@ func (e *extension) worthAnother(ctx context.Context) bool {
 
 // leaveReentries makes a re-entry leave Manager.reentries when its round e is decided. The caller may have given up
 // before, while messages of the round are still queued. e is nil if nothing was sent.
-func (m *services) leaveReentries(e *extension, began time.Time) {
+func (m *Manager) leaveReentries(e *extension, began time.Time) {
 	if e == nil {
 		m.reentries.leave(true)
 		return

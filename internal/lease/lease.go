@@ -68,7 +68,7 @@ const (
 
 // A Lease is a name that the masters have granted, or may have granted, to one id.
 type Lease struct {
-	m        *services
+	m        *Manager
 	Name     string
 	ID       string
 	replaces string // for an import, the id by which masters may still know the lease; else ""

@@ -119,7 +119,7 @@ func (l *limiter) admitLocked() {
 const failurePace = 20 * time.Millisecond
 
 // reportNotSent reports f, the failure of a call that has sent nothing, and returns f.
-func (m *services) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
+func (m *Manager) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
 	m.Events.NotSent(a.Op, a.Name, f)
 	return f
 }

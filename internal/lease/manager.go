@@ -70,23 +70,18 @@ type Env struct {
 	Enter, Leave func()
 }
 
-// services is the part of a Manager that leases use.
-type services struct {
+// A Manager acquires leases, and extends and ends all live leases of one Locker. Of its methods for other packages, only
+// Acquire and Import wait for the network.
+type Manager struct {
 	Env
+	number     atomic.Uint64       // number of ids so far
 	timers     *due.Timers[*Lease] // the live and idle leases
 	rounds     limiter             // of the acquire rounds
 	reentries  limiter             // of the re-entries, which therefore do not wait for acquire rounds
 	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
-	stopped    sync.Pool                // timers for confirmed: a new one is three allocations
-	first      atomic.Pointer[services] // equal for all Managers that share one order of names: see Share
-}
-
-// A Manager acquires leases, and extends and ends all live leases of one Locker. It never waits for the network, except
-// in Acquire and Import.
-type Manager struct {
-	services
-	number atomic.Uint64 // number of ids so far
+	stopped    sync.Pool               // timers for confirmed: a new one is three allocations
+	first      atomic.Pointer[Manager] // equal for all Managers that share one order of names: see Share
 }
 
 // NewManager returns a Manager and starts its goroutine, which EndAll ends.
@@ -99,7 +94,7 @@ func NewManager(env Env) *Manager {
 }
 
 // Share makes m use the same order of names as first: see LockOutOfOrder.
-func (m *Manager) Share(first *Manager) { m.first.Store(&first.services) }
+func (m *Manager) Share(first *Manager) { m.first.Store(first) }
 
 // All returns every live or idle lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
@@ -247,7 +242,7 @@ func (m *Manager) Changed(old, now *admission.View) {
 }
 
 // Post sends a call to the masters in set. No call waits for the answers.
-func (m *services) Post(set quorum.Set, c *frame.Call) {
+func (m *Manager) Post(set quorum.Set, c *frame.Call) {
 	for i := range set.All() {
 		m.Enter()
 		if m.Sender.Pool.Send(i, c, transport.Stamp{}, posted{m}) != nil { // a master that is down is not notified
@@ -257,7 +252,7 @@ func (m *services) Post(set quorum.Set, c *frame.Call) {
 }
 
 // posted receives the answer to a message that was posted.
-type posted struct{ m *services }
+type posted struct{ m *Manager }
 
 // Reply implements transport.Receiver.
 func (p posted) Reply(int, any, error) { p.m.Leave() }

@@ -120,7 +120,7 @@ var errUnconfirmed = errors.New("the masters did not confirm the release while t
 // confirmed waits until a quorum has confirmed a release, but no longer than left, the remaining validity. When ctx
 // ends, confirmed waits for at most grace more, so that a release with a cancelled context is usually confirmed. The
 // error is a *round.Failure.
-func (m *services) confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
+func (m *Manager) confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 	left = max(left, grace) // the timeout of the pool does not include the time in a queue
 	over, reused := m.stopped.Get().(*time.Timer)
 	if reused {

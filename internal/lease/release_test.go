@@ -22,7 +22,7 @@ func TestConfirmedDoesNotAllocate(t *testing.T) {
 	granted := round.Vote{}
 	granted.Outcome = quorum.Granted
 	r.Record(0, granted)
-	m, ctx := &services{}, t.Context()
+	m, ctx := &Manager{}, t.Context()
 	if n := testing.AllocsPerRun(100, func() { _ = m.confirmed(ctx, r, time.Minute) }); n != 0 {
 		t.Errorf("a wait for a release allocates %v times", n)
 	}
