@@ -25,7 +25,7 @@ func WithMinValidity(d time.Duration) CallOption {
 
 // WithHandoffs bounds the local hand-offs of one lease: at most n, all within the time d.
 func WithHandoffs(n int, d time.Duration) CallOption {
-	return CallOptionFunc(func(s *Settings) { s.Handoffs, s.HandoffTime = int32(n), d })
+	return CallOptionFunc(func(s *Settings) { s.Handoffs, s.HandoffTime = n, d })
 }
 
 // WithPoll makes a call poll with these pauses before each retry (from 1), instead of waiting in the queues.

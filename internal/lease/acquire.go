@@ -330,7 +330,7 @@ func (l *Lease) keepingPlace() scripts.Ending {
 
 // newLease makes a lease with a new id.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
-	l := &Lease{m: m, Name: name, wire: wire{keys: keys, ticket: t}}
+	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
 	//mutant:new-ids = uint64(len(name))
 	id := m.nextNumber()
 	if role := keys.Role(); role != scripts.Plain {

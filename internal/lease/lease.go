@@ -23,7 +23,7 @@ type Terms struct {
 	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
 	// A later holder with Handoffs 0 does not hand the lease off. A holder hands the lease off only until its HandoffTime
 	// has passed since the lease was won. See the package documentation.
-	Handoffs    int32 // beside the bools: a Lease has 512 bytes, and the next size class is 576
+	Handoffs    int
 	HandoffTime time.Duration
 	// HoldWarning is the time after which HeldLong returns true, unless there is a MaxHold; 0: it never does.
 	HoldWarning time.Duration
@@ -46,7 +46,7 @@ func (t *Terms) maxHandoffs() int {
 	if t.MinHold > 0 {
 		return 0
 	}
-	return int(t.Handoffs)
+	return t.Handoffs
 }
 
 // leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.
@@ -66,39 +66,30 @@ const (
 	ended
 )
 
-// A Lease is a name that the masters have granted, or may have granted, to one id.
+// A Lease is a name that the masters have granted, or may have granted, to one id. It has 512 bytes; the next size class
+// of the allocator is 576.
 type Lease struct {
 	m        *Manager
 	Name     string
 	ID       string
 	replaces string // for an import, the id by which masters may still know the lease; else ""
-	wire
+	keys     *scripts.Keys
+	ticket   *scripts.Ticket // nil: the call has no waiter in the masters' queues
+	recorder voteRecorder
 
-	mu       sync.Mutex
-	state    state
-	inbox    inbox   // beside state, to save memory
-	forced   *string // label of the client that says it has taken the lease by force; it only explains a loss
-	validity validity
-	holders
+	mu        sync.Mutex
+	state     state
+	inbox     inbox   // beside state, to save memory
+	forced    *string // label of the client that says it has taken the lease by force; it only explains a loss
+	validity  validity
+	config    *quorum.Config // in which a majority last granted or confirmed the lease
+	on        masters
 	sent      sent
 	tokens    tokenRange
 	ownership ownership
 	renewal   renewal
 	linger    linger
 	value     scripts.Value // the latest that a holder has set, carried by extensions and repairs; "" for none
-}
-
-// wire holds the parts of a lease that its messages need.
-type wire struct {
-	keys     *scripts.Keys
-	ticket   *scripts.Ticket // nil: the call has no waiter in the masters' queues
-	recorder voteRecorder
-}
-
-// holders records which masters have the lease, and the configuration in which a majority last granted or confirmed it.
-type holders struct {
-	config *quorum.Config
-	on     masters
 }
 
 // Role returns the role of the lease: plain, reader or writer.

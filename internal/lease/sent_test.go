@@ -87,7 +87,7 @@ func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 func TestTokensOfARange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
-		for _, handoff := range []int32{0, 1, 32} {
+		for _, handoff := range []int{0, 1, 32} {
 			terms := terms()
 			terms.Handoffs = handoff
 			h := b.lock(terms)
