@@ -93,10 +93,10 @@ func (e *events) Attempted(l *lease.Lease, r *round.Round, ballot int64, err err
 }
 
 // NotSent implements lease.Events.
-func (e *events) NotSent(op, name string, f *round.Failure) {
+func (e *events) NotSent(name string, f *round.Failure) {
 	if e.trace.Event != nil {
 		e.post(redlockinfo.Event{
-			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed(op, name, f),
+			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed("lock", name, f),
 		})
 	}
 }

@@ -19,7 +19,6 @@ import (
 // An Attempt holds the arguments of Manager.Acquire. Each round that Acquire sends is for a new lease, with a new id
 // and a new token range.
 type Attempt struct {
-	Op     string // the operation, for errors
 	Name   string
 	Keys   *scripts.Keys
 	Terms  *Terms
@@ -115,18 +114,18 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 // send.
 func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round, *frame.Call, error) {
 	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
-		return nil, nil, nil, m.reportNotSent(a, overloaded(err))
+		return nil, nil, nil, m.reportNotSent(a.Name, overloaded(err))
 	}
 	view := m.View() // after the wait
 	//mutant:configured-quorum = view.Voting == 0
 	if !view.Config.Rule.Won(view.Voting) {
 		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
-		return nil, nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, a.Op, nil))
+		return nil, nil, nil, m.reportNotSent(a.Name, m.Sender.NoQuorum(view, "lock", nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
 	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
 	l.recorder.active.Store(true)
-	r := m.Sender.New(view, a.Op, &l.recorder)
+	r := m.Sender.New(view, "lock", &l.recorder)
 	r.Key, r.LeaseID = a.Keys.Lock(), l.ID
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {

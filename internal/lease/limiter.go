@@ -118,9 +118,9 @@ func (l *limiter) admitLocked() {
 // callers that try again immediately. Otherwise they would leave no processor time for connecting to the masters.
 const failurePace = 20 * time.Millisecond
 
-// reportNotSent reports f, the failure of a call that has sent nothing, and returns f.
-func (m *Manager) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
-	m.Events.NotSent(a.Op, a.Name, f)
+// reportNotSent reports f, the failure of an attempt that has sent nothing, and returns f.
+func (m *Manager) reportNotSent(name string, f *round.Failure) *round.Failure {
+	m.Events.NotSent(name, f)
 	return f
 }
 

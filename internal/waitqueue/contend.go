@@ -158,7 +158,7 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	if err != nil {
 		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
 	}
-	a := &lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: n.terms(), Stats: c.Stats}
+	a := &lease.Attempt{Name: c.Name, Keys: c.Keys, Terms: n.terms(), Stats: c.Stats}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n.wakeUps++; c.woken == 0 {
