@@ -125,15 +125,12 @@ func settle(ctx context.Context, locks []*Lock, s *Settings) error {
 	return nil
 }
 
-// dropAll releases locks that are not returned to the caller. It hardly waits for the masters, because its context has
-// ended.
+// dropAll drops locks concurrently: see Drop.
 func dropAll(locks []*Lock) {
-	for _, k := range locks {
-		k.Hold.Forgo()
-	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = each(locks, func(k *Lock) error { return k.Unlock(ended) })
+	_ = each(locks, func(k *Lock) error {
+		k.Drop()
+		return nil
+	})
 }
 
 // each calls f for all locks concurrently, and joins the errors.

@@ -74,13 +74,12 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	return failed("unlock", k.Name(), k.Hold.Unlock(ctx))
 }
 
-// Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold and does not wait for the
-// masters.
+// Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold, and hardly waits for the masters.
 func (k *Lock) Drop() {
 	k.Hold.Forgo()
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = k.Hold.Unlock(ended)
+	_ = k.Unlock(ended)
 }
 
 // Finish releases k after a function has run under it, by unlock. It returns nil, or the reason if k was lost or closed
