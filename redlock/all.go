@@ -22,7 +22,7 @@ func (s *Locks) Of(name string) *Lock {
 	return s.locks[i]
 }
 
-// finish implements held.
+// finish implements lockOrLocks.
 func (s *Locks) finish(ctx context.Context) error {
 	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }

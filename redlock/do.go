@@ -8,15 +8,15 @@ import (
 
 var errNoFunction = client.Invalid("the function is nil")
 
-// A held is a Lock or Locks, which during releases.
-type held interface {
+// A lockOrLocks is a Lock or Locks, which during releases.
+type lockOrLocks interface {
 	Context(parent context.Context) context.Context
 	finish(ctx context.Context) error
 }
 
 // during runs f while k is held, and then releases k. err is the error of f; lost is the reason if k ended before f
 // returned.
-func during[K held](ctx context.Context, k K, f func(ctx context.Context, k K) error) (err, lost error) {
+func during[K lockOrLocks](ctx context.Context, k K, f func(ctx context.Context, k K) error) (err, lost error) {
 	defer func() { lost = k.finish(ctx) }()
 	return f(k.Context(ctx), k), nil
 }

@@ -14,11 +14,9 @@ type request struct {
 	name   string
 	wait   bool // whether the call waits for another holder
 	opts   []LockOption
-	take   taker
+	// take is the method of the client that acquires a lock of this kind.
+	take func(*client.Client, context.Context, client.Request) (*client.Lock, error)
 }
-
-// A taker is the method of a client that acquires locks of one kind.
-type taker func(*client.Client, context.Context, client.Request) (*client.Lock, error)
 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
 func (l *Locker) request(name string, opts []LockOption, wait bool) request {
@@ -45,10 +43,10 @@ func (r request) acquire(ctx context.Context) (*Lock, error) {
 	}))
 }
 
-// returned returns what a client has returned in the form that users see.
+// returned returns the result of acquiring in the form that users see.
 func returned(held *client.Lock, err error) (*Lock, error) {
 	if err != nil {
-		return nil, public(err)
+		return nil, err
 	}
 	k := &Lock{held}
 	held.Is(k)
