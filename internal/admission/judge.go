@@ -57,8 +57,8 @@ type Move struct {
 
 // Judge returns the state of master i, and the next action for this master. The caller must set Session, Incarnation
 // and Read of the State.
-func (f *Deployment) Judge(i int) (State, Move) {
-	fact := &f.Facts[i]
+func (d *Deployment) Judge(i int) (State, Move) {
+	fact := &d.Facts[i]
 	st := State{Err: fact.Err, ClockOff: skew.Excludes(fact.Off), Off: fact.Off, Backlog: fact.Backlog}
 	switch {
 	case !fact.Up && fact.Known:
@@ -66,7 +66,7 @@ func (f *Deployment) Judge(i int) (State, Move) {
 		return st, Move{}
 	case !fact.Up:
 		return st, Move{}
-	case f.MaxTTL == 0: // the record only shows whether other clients have the restart guard on
+	case d.MaxTTL == 0: // the record only shows whether other clients have the restart guard on
 		st.Phase, st.Err, st.Guarded = Voting, nil, fact.shown() && fact.Record.Admitted
 		if !fact.Read {
 			return st, Move{Step: scripts.AdmitRead}
@@ -77,14 +77,14 @@ func (f *Deployment) Judge(i int) (State, Move) {
 	if fact.shown() {
 		st.Text, st.Record = fact.Text, fact.Record
 		st.Admitted = fact.own() && st.Record.Admitted
-		if st.Agrees = f.agrees(i); st.Agrees {
+		if st.Agrees = d.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
 		}
 	}
 	if fact.DurableName != "" {
 		st.Lossy, st.Unverified = fact.Lossy, fact.Unverified
 	}
-	m := f.judgeUp(i, &st)
+	m := d.judgeUp(i, &st)
 	if st.Phase == Connecting && fact.Err != nil { // the steps fail, so rounds must not wait for this master
 		st.Phase = Blocked
 	}
@@ -96,23 +96,23 @@ func (f *Deployment) Judge(i int) (State, Move) {
 const Unread = "-"
 
 // judgeUp implements Judge for a master that is up, with the restart guard on.
-func (f *Deployment) judgeUp(i int, st *State) Move {
-	fact := &f.Facts[i]
+func (d *Deployment) judgeUp(i int, st *State) Move {
+	fact := &d.Facts[i]
 	if !fact.Read {
 		return Move{Step: scripts.AdmitRead}
 	}
-	if err := f.obstacle(i); err != nil {
+	if err := d.obstacle(i); err != nil {
 		return st.block(err)
 	}
 	switch {
 	case fact.own() && fact.Record.Admitted:
-		return f.vote(i, st)
+		return d.vote(i, st)
 	case fact.own():
-		return f.quarantine(i, st)
+		return d.quarantine(i, st)
 	case fact.remembers():
-		return f.write(scripts.AdmitNow, i)
+		return d.write(scripts.AdmitNow, i)
 	}
-	return f.start(i, st)
+	return d.start(i, st)
 }
 
 // block sets the phase to Blocked because of err. It returns the action that later reads the record again.
@@ -122,19 +122,19 @@ func (st *State) block(err error) Move {
 }
 
 // obstacle returns the problem that must be fixed before master i can vote or start a quarantine, or nil.
-func (f *Deployment) obstacle(i int) error {
-	fact := &f.Facts[i]
+func (d *Deployment) obstacle(i int) error {
+	fact := &d.Facts[i]
 	if fact.Bad != nil {
-		return advise(fact.Bad, stepStray, f.Addr(i))
+		return advise(fact.Bad, stepStray, d.Addr(i))
 	}
-	if f.objects(i) {
-		return f.otherMasters(i, i)
+	if d.objects(i) {
+		return d.otherMasters(i, i)
 	}
-	return f.shortBacklog(i)
+	return d.shortBacklog(i)
 }
 
-func (f *Deployment) shortBacklog(i int) error {
-	return ShortBacklog(f.Facts[i].Backlog, max(f.MaxTTL, f.largest().MaxTTL))
+func (d *Deployment) shortBacklog(i int) error {
+	return ShortBacklog(d.Facts[i].Backlog, max(d.MaxTTL, d.largest().MaxTTL))
 }
 
 // ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL. A backlog of 0 is valid: see
@@ -148,77 +148,77 @@ func ShortBacklog(backlog, maxTTL time.Duration) error {
 }
 
 // vote sets the phase of master i, whose record admits it, and returns the next action for the master.
-func (f *Deployment) vote(i int, st *State) Move {
-	fact, c := &f.Facts[i], f.Config
+func (d *Deployment) vote(i int, st *State) Move {
+	fact, c := &d.Facts[i], d.Config
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
 	switch {
 	//mutant:together = false
 	case r.Final < c.LeastFinal(i):
-		return st.block(f.incomplete(i))
+		return st.block(d.incomplete(i))
 	case r.Identity != fact.Identity: // the server has freed its replication backlog
-		return f.write(scripts.AdmitRewrite, i)
+		return d.write(scripts.AdmitRewrite, i)
 	case fact.breaks():
 		return st.block(advise(fmt.Errorf("%w: its record calls it durable, but it has %s", ErrNotDurable, fact.Lossy),
 			StepDurable, durableSettings(fact.Lossy)))
 	case fact.durableName() != "" && r.DurableName == "": // it has become durable, or an operator has declared it durable
-		return f.write(scripts.AdmitNow, i)
+		return d.write(scripts.AdmitNow, i)
 	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine
-		return f.write(scripts.AdmitSettle, i)
-	case r.MaxTTL < f.MaxTTL: // an operator may raise the longest TTL: read the record again
+		return d.write(scripts.AdmitSettle, i)
+	case r.MaxTTL < d.MaxTTL: // an operator may raise the longest TTL: read the record again
 		return Move{Look: Look}
 	}
 	return Move{Look: Watch}
 }
 
 // start returns the action for master i, which has no record of its own because it is new or may have lost its data.
-func (f *Deployment) start(i int, st *State) Move {
-	if f.Observer && !f.Exempt.Has(i) {
-		if err := f.wrongClock(i); err != nil {
+func (d *Deployment) start(i int, st *State) Move {
+	if d.Observer && !d.Exempt.Has(i) {
+		if err := d.wrongClock(i); err != nil {
 			return st.block(err)
 		}
 		st.Phase = InQuarantine
 		st.Err = fmt.Errorf("%w, which begins when a client that acquires locks finds it", ErrQuarantine)
 		return Move{Look: Look}
 	}
-	for j := range f.Config.Tracked.All().All() {
-		if f.Facts[j].unknown() { // wait: the record of master j may be needed
+	for j := range d.Config.Tracked.All().All() {
+		if d.Facts[j].unknown() { // wait: the record of master j may be needed
 			return Move{}
 		}
 	}
-	if f.Facts[i].Doubted && !f.Exempt.Has(i) {
+	if d.Facts[i].Doubted && !d.Exempt.Has(i) {
 		return st.block(fmt.Errorf("%w: the clocks of too few masters can be compared to tell whether its clock is wrong",
 			ErrQuarantine))
 	}
-	if ready, err := f.mayClaim(i); err != nil {
+	if ready, err := d.mayClaim(i); err != nil {
 		return st.block(err)
 	} else if !ready {
-		return Move{Seek: f.Facts[i].Began + 1}
+		return Move{Seek: d.Facts[i].Began + 1}
 	}
-	if err := f.mayWrite(i); err != nil {
+	if err := d.mayWrite(i); err != nil {
 		return st.block(err)
 	}
-	if f.Exempt.Has(i) {
-		if own, read := f.Config.Tracked.Of(i), f.read(); !own.Won(read) {
+	if d.Exempt.Has(i) {
+		if own, read := d.Config.Tracked.Of(i), d.read(); !own.Won(read) {
 			return st.block(fmt.Errorf("%w: the records of %d masters can be read, %d are needed", ErrQuarantine,
 				(read & own.All()).Len(), own.Least()))
 		}
-	} else if m, ok := f.comparable(i, st); !ok {
-		if f.marks(i) { // other clients must not count the master when its clock is right again
-			m = f.write(scripts.AdmitStart, i)
+	} else if m, ok := d.comparable(i, st); !ok {
+		if d.marks(i) { // other clients must not count the master when its clock is right again
+			m = d.write(scripts.AdmitStart, i)
 		}
 		return m
 	}
-	//mutant:restart-guard = f.write(scripts.AdmitNow, i)
-	return f.write(scripts.AdmitStart, i)
+	//mutant:restart-guard = d.write(scripts.AdmitNow, i)
+	return d.write(scripts.AdmitStart, i)
 }
 
 // marks reports whether the record of master i, whose clock is far off, must be replaced although the clock is wrong:
 // the record still admits the master. The quarantine in the new record begins at a time far ahead, so it is begun again
 // when the clock is right.
-func (f *Deployment) marks(i int) bool {
-	fact := &f.Facts[i]
-	marked := fact.Record.Since > f.Clocks.Latest+skew.Window.Microseconds()
+func (d *Deployment) marks(i int) bool {
+	fact := &d.Facts[i]
+	marked := fact.Record.Since > d.Clocks.Latest+skew.Window.Microseconds()
 	return fact.shown() && !marked && fact.leapt() && !fact.Doubted && skew.Excludes(fact.Off)
 }
 
@@ -227,96 +227,96 @@ const farAhead = 365 * 24 * time.Hour
 
 // comparable reports whether the clock of master i is known to be near the median. The start and the end of a
 // quarantine require that. If the clock is not, comparable also returns the action for the master.
-func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
-	own := f.Config.Tracked.Of(i)
-	if !own.Won(f.Clocks.Known) {
+func (d *Deployment) comparable(i int, st *State) (m Move, ok bool) {
+	own := d.Config.Tracked.Of(i)
+	if !own.Won(d.Clocks.Known) {
 		for j := range own.All().All() {
-			if !f.Facts[j].Known {
+			if !d.Facts[j].Known {
 				return Move{}, false
 			}
 		}
 		return st.block(fmt.Errorf("%w, which waits until the clocks of %d masters can be compared; %d can", ErrQuarantine,
-			own.Least(), (f.Clocks.Known & own.All()).Len())), false
+			own.Least(), (d.Clocks.Known & own.All()).Len())), false
 	}
-	if err := f.wrongClock(i); err != nil {
+	if err := d.wrongClock(i); err != nil {
 		return st.block(err), false
 	}
 	return Move{}, true
 }
 
 // wrongClock returns an error if the clock of master i is too far off the median to start or end a quarantine.
-func (f *Deployment) wrongClock(i int) error {
-	if !skew.Excludes(f.Facts[i].Off) {
+func (d *Deployment) wrongClock(i int) error {
+	if !skew.Excludes(d.Facts[i].Off) {
 		return nil
 	}
-	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, skew.Text(f.Facts[i].Off), skew.Window),
+	return advise(fmt.Errorf("%w, and %s, more than %v", ErrQuarantine, skew.Text(d.Facts[i].Off), skew.Window),
 		setClock)
 }
 
 // quarantine returns the action for a master whose quarantine has begun.
-func (f *Deployment) quarantine(i int, st *State) Move {
-	fact := &f.Facts[i]
+func (d *Deployment) quarantine(i int, st *State) Move {
+	fact := &d.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
 	// A clock may have been set since the quarantine began, and correct clocks differ. The latest clock near the median
 	// determined the start, so the earliest one must determine the end.
 	//
-	//mutant:quarantine-ends-first = f.Clocks.Median
-	earliest := f.Clocks.First
+	//mutant:quarantine-ends-first = d.Clocks.Median
+	earliest := d.Clocks.First
 	left := ballot.Span(max(0, st.Over-min(fact.Own, earliest)))
 	if st.Err == nil {
 		end := "until " + time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC") + " by its clock"
 		if left == 0 {
 			end = "whose time has passed: a client that acquires locks ends it"
 		}
-		st.Err = fmt.Errorf("%w %s, since %s", ErrQuarantine, end, f.cause(i))
+		st.Err = fmt.Errorf("%w %s, since %s", ErrQuarantine, end, d.cause(i))
 	}
-	mayBegin, seek := f.mayBegin(i), uint64(0)
-	if !mayBegin && (left == 0 || f.Exempt.Has(i)) {
+	mayBegin, seek := d.mayBegin(i), uint64(0)
+	if !mayBegin && (left == 0 || d.Exempt.Has(i)) {
 		seek = fact.Began + 1
 		st.Err = fmt.Errorf("%w: it belongs to %s, where no master has voted yet, as far as the records show: voting begins "+
 			"when one client sees all masters of all shards, or a shard with a majority that has voted",
-			ErrQuarantine, shard(f.Shard))
+			ErrQuarantine, shard(d.Shard))
 	}
-	if err := f.mayWrite(i); err != nil {
+	if err := d.mayWrite(i); err != nil {
 		return st.block(err)
 	}
-	if f.Exempt.Has(i) && mayBegin {
-		if gather, ok := f.seen(i); !ok {
+	if d.Exempt.Has(i) && mayBegin {
+		if gather, ok := d.seen(i); !ok {
 			return Move{Look: Look, Gather: gather}
 		}
-		return f.admit(scripts.AdmitNow, i)
+		return d.admit(scripts.AdmitNow, i)
 	}
-	if f.Observer {
-		if err := f.wrongClock(i); err != nil {
+	if d.Observer {
+		if err := d.wrongClock(i); err != nil {
 			return st.block(err)
 		}
 		return Move{Look: Look}
 	}
-	if m, ok := f.comparable(i, st); !ok {
+	if m, ok := d.comparable(i, st); !ok {
 		return m
 	}
-	if r.Since > f.Clocks.Latest+skew.Window.Microseconds() { // clocks were ahead when the quarantine began: restart it
-		return f.write(scripts.AdmitStart, i)
+	if r.Since > d.Clocks.Latest+skew.Window.Microseconds() { // clocks were ahead when the quarantine began: restart it
+		return d.write(scripts.AdmitStart, i)
 	}
 	//mutant:lost-masters = false
-	if r.Quarantine < f.span(i) || fact.Expires {
-		return f.write(scripts.AdmitSettle, i)
+	if r.Quarantine < d.span(i) || fact.Expires {
+		return d.write(scripts.AdmitSettle, i)
 	}
-	gather, ok := f.seen(i)
+	gather, ok := d.seen(i)
 	switch {
 	case !ok || left > 0 || !mayBegin:
 		return Move{Look: Look, Gather: gather, Wait: left, Seek: seek}
-	case f.agreedTTL(i) == 0:
+	case d.agreedTTL(i) == 0:
 		return st.block(advise(fmt.Errorf("%w, and no max TTL has a majority: the masters that can be read have "+
-			"different ones", ErrQuarantine), StepMaxTTL, f.largest().MaxTTL))
+			"different ones", ErrQuarantine), StepMaxTTL, d.largest().MaxTTL))
 	}
-	return f.admit(scripts.AdmitEnd, i)
+	return d.admit(scripts.AdmitEnd, i)
 }
 
 // cause returns why the quarantine of master i has begun, as far as this client can know.
-func (f *Deployment) cause(i int) string {
-	fact := &f.Facts[i]
+func (d *Deployment) cause(i int) string {
+	fact := &d.Facts[i]
 	since := fact.Record.Since
 	ran := ballot.Span(max(0, since-fact.Started)) // how long the server had run
 	switch {
@@ -329,7 +329,7 @@ func (f *Deployment) cause(i int) string {
 		return "its clock was far off, so locks may have expired early"
 	case fact.replaced():
 		return "its keys were deleted or replaced while it ran"
-	case !f.Voted():
+	case !d.Voted():
 		return "it is new"
 	}
 	return "it is new, or its keys were deleted while it ran"
@@ -340,9 +340,9 @@ const freshStart = time.Minute
 
 // admit returns the action that admits master i. The master then accepts TTLs up to agreedTTL or, if agreedTTL is not
 // known, up to the largest max TTL that was read.
-func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
-	m := f.write(step, i)
-	if agreed := f.agreedTTL(i); agreed > 0 {
+func (d *Deployment) admit(step scripts.AdmitStep, i int) Move {
+	m := d.write(step, i)
+	if agreed := d.agreedTTL(i); agreed > 0 {
 		m.Record.MaxTTL = agreed
 	}
 	return m
@@ -354,12 +354,12 @@ func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 // If any masters are admitted, the result is the largest max TTL in their records. If no master is admitted, clients
 // may have started with different max TTLs on different masters. Then the result is the max TTL that a majority of the
 // records contain. If no max TTL has a majority and all records were read, the result is the largest max TTL.
-func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
-	fresh, _ := f.readSince(i)
+func (d *Deployment) agreedTTL(i int) (agreed time.Duration) {
+	fresh, _ := d.readSince(i)
 	having := map[time.Duration]quorum.Set{}
 	var largest time.Duration
 	for j := range fresh.All() {
-		fact := &f.Facts[j]
+		fact := &d.Facts[j]
 		if fact.own() && fact.Record.Admitted {
 			agreed = max(agreed, fact.Record.MaxTTL)
 		}
@@ -370,11 +370,11 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 		return agreed
 	}
 	for ttl, set := range having {
-		if f.Config.Tracked.Of(i).Won(set) {
+		if d.Config.Tracked.Of(i).Won(set) {
 			return ttl
 		}
 	}
-	if fresh == f.Config.Tracked.All() {
+	if fresh == d.Config.Tracked.All() {
 		return largest
 	}
 	return 0
@@ -383,12 +383,12 @@ func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 // readSince returns two sets of masters. Those in fresh have shown a record with this configuration since the
 // quarantine of master i was first seen. Those in stale were not read since then. A master that was read, but has no
 // record, is in neither set: repeated reads would delay the start of its own quarantine.
-func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
-	for j := range f.Config.Tracked.All().All() {
-		switch fact := &f.Facts[j]; {
-		case j != i && fact.Asked <= f.Facts[i].Began:
+func (d *Deployment) readSince(i int) (fresh, stale quorum.Set) {
+	for j := range d.Config.Tracked.All().All() {
+		switch fact := &d.Facts[j]; {
+		case j != i && fact.Asked <= d.Facts[i].Began:
 			stale |= quorum.One(j)
-		case f.confirms(j):
+		case d.confirms(j):
 			fresh |= quorum.One(j)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 
 // agrees reports whether the record of master j contains the shard of this client, and the masters of the client's
 // configuration or of the previous configuration. Only a master whose record agrees votes.
-func (f *Deployment) agrees(j int) bool {
-	c, r := f.Config, &f.Facts[j].Record
+func (d *Deployment) agrees(j int) bool {
+	c, r := d.Config, &d.Facts[j].Record
 	switch {
-	case !f.Facts[j].hasRecord() || r.Shard != f.Shard || r.Epoch > c.Epoch:
+	case !d.Facts[j].hasRecord() || r.Shard != d.Shard || r.Epoch > c.Epoch:
 		//mutant:epoch = r.Epoch > c.Epoch
 		return false
 	case r.Epoch == c.Epoch:
@@ -32,35 +32,35 @@ func (f *Deployment) agrees(j int) bool {
 }
 
 // confirms reports whether the record of master j was read on the present connection and agrees.
-func (f *Deployment) confirms(j int) bool { return f.Facts[j].shown() && f.agrees(j) }
+func (d *Deployment) confirms(j int) bool { return d.Facts[j].shown() && d.agrees(j) }
 
 // objects reports whether the record of master j was read on the present connection and does not agree.
-func (f *Deployment) objects(j int) bool {
-	return f.Facts[j].shown() && !f.agrees(j)
+func (d *Deployment) objects(j int) bool {
+	return d.Facts[j].shown() && !d.agrees(j)
 }
 
 // established reports whether the latest known records show a majority admitted with this client's configuration.
-func (f *Deployment) established() bool {
-	rule := f.Config.Rule
-	return rule.Won(rule.All().Where(func(j int) bool { return f.Facts[j].Record.Admitted && f.agrees(j) }))
+func (d *Deployment) established() bool {
+	rule := d.Config.Rule
+	return rule.Won(rule.All().Where(func(j int) bool { return d.Facts[j].Record.Admitted && d.agrees(j) }))
 }
 
 // read returns the masters that were read on the present connection, including masters that have no record.
-func (f *Deployment) read() quorum.Set {
-	return f.Config.Tracked.All().Where(func(j int) bool { return f.Facts[j].Read })
+func (d *Deployment) read() quorum.Set {
+	return d.Config.Tracked.All().Where(func(j int) bool { return d.Facts[j].Read })
 }
 
 // mayWrite returns an error if this client must not write its configuration into the record of master i. The caller
 // must have checked that this record does not contain another configuration.
-func (f *Deployment) mayWrite(i int) error {
-	all := f.Config.Rule.All()
-	if !all.Has(i) || f.established() && !f.Exempt.Has(i) {
+func (d *Deployment) mayWrite(i int) error {
+	all := d.Config.Rule.All()
+	if !all.Has(i) || d.established() && !d.Exempt.Has(i) {
 		return nil
 	}
 	for j := range all.All() {
 		//mutant:first-records = false
-		if f.objects(j) {
-			return f.otherMasters(i, j)
+		if d.objects(j) {
+			return d.otherMasters(i, j)
 		}
 	}
 	return nil
@@ -69,9 +69,9 @@ func (f *Deployment) mayWrite(i int) error {
 // mayReplace returns an error if an operator must not replace the record of master i. It is safe to replace the record
 // if a majority of the records contain this client's configuration, or if a majority was read and no record of another
 // master contains a different configuration.
-func (f *Deployment) mayReplace(i int) error {
-	rule, read := f.Config.Tracked.Of(i), f.read()
-	sure, others := f.strayness(i)
+func (d *Deployment) mayReplace(i int) error {
+	rule, read := d.Config.Tracked.Of(i), d.read()
+	sure, others := d.strayness(i)
 	switch {
 	case sure:
 		return nil
@@ -79,7 +79,7 @@ func (f *Deployment) mayReplace(i int) error {
 		return fmt.Errorf("the records of %d masters can be read, %d are needed", (read & rule.All()).Len(), rule.Least())
 	}
 	for j := range others.All() {
-		return f.otherMasters(i, j)
+		return d.otherMasters(i, j)
 	}
 	return nil
 }
@@ -91,24 +91,24 @@ func (f *Deployment) mayReplace(i int) error {
 // with this configuration, every master must have shown the configuration. Otherwise a client with another list could
 // admit the other masters at the same time. Exceptions are masters on which no client can write a record, and masters
 // that have been down for the length of a quarantine or since this client started.
-func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
-	fresh, stale := f.readSince(i)
-	own, all := f.Config.Tracked.Of(i), f.Config.Rule.All()
+func (d *Deployment) seen(i int) (gather quorum.Set, ok bool) {
+	fresh, stale := d.readSince(i)
+	own, all := d.Config.Tracked.Of(i), d.Config.Rule.All()
 	//mutant:fresh-records = false
 	if !own.Won(fresh) {
 		return stale & own.All(), false
 	}
-	if !all.Has(i) || f.established() {
+	if !all.Has(i) || d.established() {
 		return 0, true
 	}
 	for j := range all.All() {
-		fact := &f.Facts[j]
+		fact := &d.Facts[j]
 		// No client can write a record on a master that is stuck.
-		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Off) || f.shortBacklog(j) != nil
+		stuck := fact.Err != nil || fact.Bad != nil || skew.Excludes(fact.Off) || d.shortBacklog(j) != nil
 		// A master that was down for less than a quarantine may still vote for clients with another list. There is no wait
 		// in two cases. If an operator admits master i, the operator knows which masters are down. If this client has never
 		// read the record of master j, a wait could take longer than the client runs.
-		gone := f.Exempt.Has(i) || fact.Asked == 0 || fact.Lost >= f.largest().Quarantine
+		gone := d.Exempt.Has(i) || fact.Asked == 0 || fact.Lost >= d.largest().Quarantine
 		//mutant:first-records 1= false
 		if !fresh.Has(j) && (!fact.Known || fact.Up && !stuck || !fact.Up && !gone) {
 			return stale & all, false
@@ -120,13 +120,13 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 // Adopts returns the epoch of a later final configuration that has the same masters as this client, if a majority of
 // these masters has that epoch in their records. Otherwise it returns 0. A client whose masters are plain URLs follows
 // the changes of other clients in this way, and a client in a joint configuration learns that the change was cancelled.
-func (f *Deployment) Adopts() int64 {
-	c := f.Config
+func (d *Deployment) Adopts() int64 {
+	c := d.Config
 	names := map[int64]quorum.Set{}
 	for j := range c.Rule.Old.All() {
-		fact := &f.Facts[j]
+		fact := &d.Facts[j]
 		r := &fact.Record
-		final := r.Epoch%2 == 0 && r.Final >= r.Epoch && r.Masters == c.Masters && r.Shard == f.Shard
+		final := r.Epoch%2 == 0 && r.Final >= r.Epoch && r.Masters == c.Masters && r.Shard == d.Shard
 		if !fact.shown() || r.Epoch <= c.Epoch || !final {
 			continue
 		}
@@ -139,26 +139,26 @@ func (f *Deployment) Adopts() int64 {
 
 // otherMasters returns the error for master i if the record of master j contains another configuration. The text does
 // not name master i, so that masters with the same error are listed together.
-func (f *Deployment) otherMasters(i, j int) error {
-	c, r, record := f.Config, &f.Facts[j].Record, "the record of this master"
+func (d *Deployment) otherMasters(i, j int) error {
+	c, r, record := d.Config, &d.Facts[j].Record, "the record of this master"
 	if i != j {
-		record = "the record on " + f.Addr(j)
+		record = "the record on " + d.Addr(j)
 	}
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
 	there := fmt.Sprintf("epoch %d and the masters %s%s", r.Epoch, lists(r.Masters, r.Next),
 		difference(c.Masters+","+c.Next, r.Masters+","+r.Next))
-	sure, others := f.strayness(j)
+	sure, others := d.strayness(j)
 	stray := ""
-	if others == 0 && c.Tracked.Of(j).Won(f.read()) {
-		stray = fmt.Sprintf(", unless that record is a stray one (redlock quarantine --master %s)", f.Addr(j))
+	if others == 0 && c.Tracked.Of(j).Won(d.read()) {
+		stray = fmt.Sprintf(", unless that record is a stray one (redlock quarantine --master %s)", d.Addr(j))
 	}
 	switch {
-	case r.Shard != f.Shard && sure:
-		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrShardLayout, shard(f.Shard), record,
-			shard(r.Shard)), stepStray, f.Addr(j))
-	case r.Shard != f.Shard:
+	case r.Shard != d.Shard && sure:
+		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrShardLayout, shard(d.Shard), record,
+			shard(r.Shard)), stepStray, d.Addr(j))
+	case r.Shard != d.Shard:
 		return advise(fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s",
-			ErrShardLayout, shard(f.Shard), record, shard(r.Shard), stray), stepShards)
+			ErrShardLayout, shard(d.Shard), record, shard(r.Shard), stray), stepShards)
 	case r.Epoch > c.Epoch && r.Masters == c.Masters && r.Next == c.Next:
 		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them "+
 			"can be read", ErrOldMasters, record, r.Epoch)
@@ -166,10 +166,10 @@ func (f *Deployment) otherMasters(i, j int) error {
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters,
 			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case r.Final < c.LeastFinal(j):
-		return f.incomplete(j)
+		return d.incomplete(j)
 	case sure:
 		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
-			f.Addr(j))
+			d.Addr(j))
 	}
 	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s",
 		ErrMasterList, here, record, there, stray), stepList)
@@ -177,14 +177,14 @@ func (f *Deployment) otherMasters(i, j int) error {
 
 // strayness reports whether the record of master j is certainly a stray one, because the records of a majority contain
 // this client's configuration. It also returns the other masters whose records contain another configuration.
-func (f *Deployment) strayness(j int) (sure bool, others quorum.Set) {
-	all := f.Config.Tracked.All()
-	return f.Config.Tracked.Of(j).Won(all.Where(f.confirms)), all.Where(f.objects) &^ quorum.One(j)
+func (d *Deployment) strayness(j int) (sure bool, others quorum.Set) {
+	all := d.Config.Tracked.All()
+	return d.Config.Tracked.Of(j).Won(all.Where(d.confirms)), all.Where(d.objects) &^ quorum.One(j)
 }
 
-func (f *Deployment) incomplete(j int) error {
+func (d *Deployment) incomplete(j int) error {
 	return advise(fmt.Errorf("%w: on %s the configuration is final up to epoch %d, but this client needs epoch %d",
-		ErrIncomplete, f.Addr(j), f.Facts[j].Record.Final, f.Config.LeastFinal(j)), stepBefore, f.Config.LeastFinal(j)-1)
+		ErrIncomplete, d.Addr(j), d.Facts[j].Record.Final, d.Config.LeastFinal(j)), stepBefore, d.Config.LeastFinal(j)-1)
 }
 
 // difference formats the masters that are only in the list of this client or only in the list of a record. It returns

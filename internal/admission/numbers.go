@@ -12,34 +12,34 @@ import (
 
 // write returns the action that sends step, which writes the record of master i. An observer does not write, but reads
 // the record again later.
-func (f *Deployment) write(step scripts.AdmitStep, i int) Move {
-	if f.Observer && !f.Exempt.Has(i) {
+func (d *Deployment) write(step scripts.AdmitStep, i int) Move {
+	if d.Observer && !d.Exempt.Has(i) {
 		return Move{Look: Look}
 	}
-	return Move{Step: step, Record: f.record(i)}
+	return Move{Step: step, Record: d.record(i)}
 }
 
 // record returns the record to write to master i.
-func (f *Deployment) record(i int) scripts.Record {
-	r, own := f.largest(), &f.Facts[i].Record
+func (d *Deployment) record(i int) scripts.Record {
+	r, own := d.largest(), &d.Facts[i].Record
 	switch {
-	case f.agrees(i) && own.Epoch >= r.Epoch: // a master of the next set may have a different list
+	case d.agrees(i) && own.Epoch >= r.Epoch: // a master of the next set may have a different list
 		r.Epoch, r.Masters, r.Next = own.Epoch, own.Masters, own.Next
-	case !f.Config.Rule.All().Has(i):
-		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Upcoming, ""
+	case !d.Config.Rule.All().Has(i):
+		r.Epoch, r.Masters, r.Next = d.Config.Epoch, d.Config.Upcoming, ""
 	}
-	r.Quarantine = f.span(i)
-	fact := &f.Facts[i]
-	r.Identity, r.Database, r.DurableName, r.Shard = fact.Identity, fact.Database, fact.durableName(), f.Shard
-	r.Unproven = (!f.names(i) || own.Unproven) && !f.mayBegin(i)
+	r.Quarantine = d.span(i)
+	fact := &d.Facts[i]
+	r.Identity, r.Database, r.DurableName, r.Shard = fact.Identity, fact.Database, fact.durableName(), d.Shard
+	r.Unproven = (!d.names(i) || own.Unproven) && !d.mayBegin(i)
 	return r
 }
 
 // span returns how long a quarantine of master i must last. After a failover the quarantine is longer, because the
 // replaced server may have continued to grant locks.
-func (f *Deployment) span(i int) time.Duration {
-	r := f.largest()
-	return max(r.Quarantine, r.MaxTTL+f.Facts[i].Late)
+func (d *Deployment) span(i int) time.Duration {
+	r := d.largest()
+	return max(r.Quarantine, r.MaxTTL+d.Facts[i].Late)
 }
 
 // Request returns the arguments of the script that performs the step of m on master i. The script compares the clock of
@@ -47,36 +47,36 @@ func (f *Deployment) span(i int) time.Duration {
 // Request passes as Median. For a step that begins a quarantine, Request passes the latest clock instead of the median,
 // so that the quarantine does not end early if other clocks are set forward to the latest one. Request then adds the
 // difference between the latest clock and the median to the tolerance.
-func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
-	fact := &f.Facts[i]
+func (d *Deployment) Request(i int, m Move) scripts.AdmitRequest {
+	fact := &d.Facts[i]
 	req := scripts.AdmitRequest{
 		Step: m.Step, Identity: fact.Identity, Seen: fact.Text, Record: m.Record,
-		Median: f.Clocks.Median, Tolerance: skew.Window,
+		Median: d.Clocks.Median, Tolerance: skew.Window,
 	}
 	switch {
-	case f.Exempt.Has(i): // an operator says that no lock is held
+	case d.Exempt.Has(i): // an operator says that no lock is held
 		req.Tolerance = math.MaxInt64
-	case f.marks(i): // the record only ends the vote
-		req.Median, req.Tolerance = f.Clocks.Latest+farAhead.Microseconds(), math.MaxInt64
+	case d.marks(i): // the record only ends the vote
+		req.Median, req.Tolerance = d.Clocks.Latest+farAhead.Microseconds(), math.MaxInt64
 	case m.Step == scripts.AdmitStart || m.Step == scripts.AdmitReplace:
-		req.Median = f.Clocks.Latest
-		req.Tolerance += ballot.Span(f.Clocks.Latest - f.Clocks.Median)
+		req.Median = d.Clocks.Latest
+		req.Tolerance += ballot.Span(d.Clocks.Latest - d.Clocks.Median)
 	}
 	return req
 }
 
 // Quarantine returns the request that puts master i into quarantine, even for an observer, and even if the record lists
 // other masters. It returns an error if the request must not be sent.
-func (f *Deployment) Quarantine(i int) (scripts.AdmitRequest, error) {
-	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
+func (d *Deployment) Quarantine(i int) (scripts.AdmitRequest, error) {
+	return d.Request(i, Move{Step: scripts.AdmitReplace, Record: d.record(i)}), d.mayReplace(i)
 }
 
 // Replacement returns the request that puts master i into quarantine as a master of shard g, whatever its record names.
 // It is for an operator who changes the number of shards.
-func (f *Deployment) Replacement(i int, g scripts.Shard) scripts.AdmitRequest {
-	r := f.record(i)
+func (d *Deployment) Replacement(i int, g scripts.Shard) scripts.AdmitRequest {
+	r := d.record(i)
 	r.Shard, r.Unproven = g, true
-	req := f.Request(i, Move{Step: scripts.AdmitReplace, Record: r})
+	req := d.Request(i, Move{Step: scripts.AdmitReplace, Record: r})
 	req.Tolerance = math.MaxInt64 // its quarantine does not end while its clock is wrong
 	return req
 }
@@ -87,11 +87,11 @@ func (f *Deployment) Replacement(i int, g scripts.Shard) scripts.AdmitRequest {
 // If there is no record, the result has the max TTL and the epoch of this client. Until this client has read the
 // records of a quorum, it cannot know whether there is a record. In the meantime the longest TTL is at most [Shortest],
 // because no quarantine is shorter.
-func (f *Deployment) largest() scripts.Record {
-	r := scripts.Record{Quarantine: max(f.MaxTTL, Shortest), Epoch: -1}
+func (d *Deployment) largest() scripts.Record {
+	r := scripts.Record{Quarantine: max(d.MaxTTL, Shortest), Epoch: -1}
 	var looked quorum.Set
-	for j := range f.Config.Tracked.All().All() {
-		fact := &f.Facts[j]
+	for j := range d.Config.Tracked.All().All() {
+		fact := &d.Facts[j]
 		if fact.Read {
 			looked |= quorum.One(j)
 		}
@@ -100,7 +100,7 @@ func (f *Deployment) largest() scripts.Record {
 		}
 		r.MaxTTL = max(r.MaxTTL, fact.Record.MaxTTL)
 		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.MaxTTL)
-		if !f.agrees(j) || fact.Record.Epoch < f.Config.Epoch && !f.Config.Rule.Old.Has(j) {
+		if !d.agrees(j) || fact.Record.Epoch < d.Config.Epoch && !d.Config.Rule.Old.Has(j) {
 			continue
 		}
 		r.Final = max(r.Final, fact.Record.Final)
@@ -110,16 +110,16 @@ func (f *Deployment) largest() scripts.Record {
 	}
 	switch {
 	case r.MaxTTL > 0:
-	case f.Config.Tracked.Won(looked):
-		r.MaxTTL = f.MaxTTL
+	case d.Config.Tracked.Won(looked):
+		r.MaxTTL = d.MaxTTL
 	default:
-		r.MaxTTL = min(f.MaxTTL, Shortest)
+		r.MaxTTL = min(d.MaxTTL, Shortest)
 	}
 	if r.Epoch < 0 {
-		r.Epoch, r.Final = f.Config.Epoch, f.Config.Epoch&^1
+		r.Epoch, r.Final = d.Config.Epoch, d.Config.Epoch&^1
 	}
-	if r.Epoch == f.Config.Epoch {
-		r.Masters, r.Next = f.Config.Masters, f.Config.Next
+	if r.Epoch == d.Config.Epoch {
+		r.Masters, r.Next = d.Config.Masters, d.Config.Next
 	}
 	return r
 }

@@ -32,35 +32,35 @@ type Evidence struct {
 }
 
 // Evidence returns the evidence of this shard.
-func (f *Deployment) Evidence() Evidence { return f.evidenceWithout(-1) }
+func (d *Deployment) Evidence() Evidence { return d.evidenceWithout(-1) }
 
 // evidenceWithout returns the evidence of this shard. The record of master i counts however early it was read.
-func (f *Deployment) evidenceWithout(i int) Evidence {
+func (d *Deployment) evidenceWithout(i int) Evidence {
 	e := Evidence{Named: math.MaxUint64, Looked: math.MaxUint64}
 	asked := func(j int) uint64 {
 		if j == i {
 			return math.MaxUint64
 		}
-		return f.Facts[j].Asked
+		return d.Facts[j].Asked
 	}
-	for j := range f.Config.Rule.All().All() {
-		fact := &f.Facts[j]
+	for j := range d.Config.Rule.All().All() {
+		fact := &d.Facts[j]
 		switch {
 		case fact.unknown():
 			e.Looked = 0
 		case fact.Up && fact.Read:
 			e.Looked = min(e.Looked, asked(j))
 		}
-		if !f.names(j) {
+		if !d.names(j) {
 			e.Named = 0
 		}
 		e.Named = min(e.Named, asked(j))
 	}
-	e.Other = f.hasMissed()
-	for _, set := range f.Config.Rule.Sets() {
+	e.Other = d.hasMissed()
+	for _, set := range d.Config.Rule.Sets() {
 		var proofs []uint64
 		for j := range set.All() {
-			if f.names(j) && !f.Facts[j].Record.Unproven {
+			if d.names(j) && !d.Facts[j].Record.Unproven {
 				proofs = append(proofs, asked(j))
 			}
 		}
@@ -74,8 +74,8 @@ func (f *Deployment) evidenceWithout(i int) Evidence {
 }
 
 // names reports whether master j shows a record with this client's layout on the present connection.
-func (f *Deployment) names(j int) bool {
-	return f.Facts[j].shown() && f.Facts[j].Record.Shard == f.Shard
+func (d *Deployment) names(j int) bool {
+	return d.Facts[j].shown() && d.Facts[j].Record.Shard == d.Shard
 }
 
 // mayBegin reports whether master i, which is in quarantine, may be admitted. Without shards it may, unless the last
@@ -84,13 +84,13 @@ func (f *Deployment) names(j int) bool {
 // whichever, must have shown that this layout has voted, or all masters of all shards must have shown the layout.
 // Records that were read before the quarantine was first seen do not count: an operator may have changed the layout
 // since. A later change replaces the record of the quarantine as well.
-func (f *Deployment) mayBegin(i int) bool {
-	if f.Shard == (scripts.Shard{}) {
-		return !f.hasMissed() || f.evidenceWithout(i).Proven > 0
+func (d *Deployment) mayBegin(i int) bool {
+	if d.Shard == (scripts.Shard{}) {
+		return !d.hasMissed() || d.evidenceWithout(i).Proven > 0
 	}
 	//mutant:shard-shown-now = uint64(0)
-	began := f.Facts[i].Began
-	all := append([]Evidence{f.evidenceWithout(i)}, f.Others...)
+	began := d.Facts[i].Began
+	all := append([]Evidence{d.evidenceWithout(i)}, d.Others...)
 	after := func(get func(*Evidence) uint64) (n int) {
 		for k := range all {
 			if get(&all[k]) > began {
@@ -100,34 +100,34 @@ func (f *Deployment) mayBegin(i int) bool {
 		return n
 	}
 	return after(func(e *Evidence) uint64 { return e.Proven }) > 0 ||
-		len(all) == f.Shard.Of && after(func(e *Evidence) uint64 { return e.Named }) == len(all)
+		len(all) == d.Shard.Of && after(func(e *Evidence) uint64 { return e.Named }) == len(all)
 }
 
 // mayClaim returns an error if this client must not write the first record of master i, because the last record of a
 // master of any shard has another layout, and no shard has shown that this layout has voted. Such a client could claim
 // a shard that has just lost its records. If the records of other shards must be read first, mayClaim returns false.
-func (f *Deployment) mayClaim(i int) (ready bool, err error) {
-	if f.mayBegin(i) {
+func (d *Deployment) mayClaim(i int) (ready bool, err error) {
+	if d.mayBegin(i) {
 		return true, nil
 	}
-	if f.Shard == (scripts.Shard{}) {
+	if d.Shard == (scripts.Shard{}) {
 		return true, advise(fmt.Errorf("%w, according to the last record of a master", ErrShardLayout), stepShards)
 	}
 	ready = true
-	for _, e := range append([]Evidence{f.evidenceWithout(i)}, f.Others...) {
+	for _, e := range append([]Evidence{d.evidenceWithout(i)}, d.Others...) {
 		if e.Other {
 			return true, advise(fmt.Errorf("%w, according to the last record of another master", ErrShardLayout), stepShards)
 		}
-		ready = ready && e.Looked > f.Facts[i].Began
+		ready = ready && e.Looked > d.Facts[i].Began
 	}
 	return ready, nil
 }
 
 // hasMissed reports whether the last record of a master that this client has read has another layout.
-func (f *Deployment) hasMissed() bool {
-	for j := range f.Config.Rule.All().All() {
-		//mutant:missed-layout = f.Facts[j].shown() && r.Shard != f.Shard
-		if r := f.Facts[j].last(); r != nil && r.Shard != f.Shard {
+func (d *Deployment) hasMissed() bool {
+	for j := range d.Config.Rule.All().All() {
+		//mutant:missed-layout = d.Facts[j].shown() && r.Shard != d.Shard
+		if r := d.Facts[j].last(); r != nil && r.Shard != d.Shard {
 			return true
 		}
 	}
@@ -136,8 +136,8 @@ func (f *Deployment) hasMissed() bool {
 
 // Voted reports whether the latest record of any master, of whatever configuration, admits it to vote, or whether the
 // restart guard is off.
-func (f *Deployment) Voted() bool {
-	return f.MaxTTL == 0 || slices.ContainsFunc(f.Facts, func(fact Fact) bool {
+func (d *Deployment) Voted() bool {
+	return d.MaxTTL == 0 || slices.ContainsFunc(d.Facts, func(fact Fact) bool {
 		return fact.hasRecord() && fact.Record.Admitted
 	})
 }

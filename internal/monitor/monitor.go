@@ -37,19 +37,19 @@ type Settings struct {
 type Monitor struct {
 	settings Settings
 	view     atomic.Pointer[admission.View]
-	wake     chan struct{} // cap 1; contains a value when the inbox is not empty
+	wake     chan struct{} // cap 1; contains a value when todo is not empty
 	close    func()
 	closed   <-chan struct{} // closed by close
 
 	mu      sync.Mutex
-	inbox   []func()      // guarded by mu; functions that Run will call
+	todo    []func()      // guarded by mu; functions that Run will call
 	changed chan struct{} // guarded by mu; closed and replaced when a different View is published
 
 	// The fields below are used only by the goroutine of Run.
 	config   *quorum.Config
 	facts    []admission.Fact
 	tracks   []track
-	after    []func()      // functions to call when the View contains the effects of the inbox
+	after    []func()      // functions to call when the View contains the effects of todo
 	retained quorum.Set    // masters registered with the pool as in use
 	looked   clock.Instant // when decide last began
 	doubt    bool          // whether it is doubtful which clock is wrong
@@ -111,10 +111,10 @@ func (m *Monitor) Run() {
 			return
 		}
 		m.mu.Lock()
-		inbox := m.inbox
-		m.inbox = nil
+		todo := m.todo
+		m.todo = nil
 		m.mu.Unlock()
-		for _, do := range inbox {
+		for _, do := range todo {
 			do()
 		}
 		timer.Reset(m.decide())
@@ -132,7 +132,7 @@ func (m *Monitor) Close() { m.close() }
 // enqueue makes Run call do.
 func (m *Monitor) enqueue(do func()) {
 	m.mu.Lock()
-	m.inbox = append(m.inbox, do)
+	m.todo = append(m.todo, do)
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
