@@ -38,7 +38,7 @@ func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
 		if s.lists(c.Configuration()) {
 			return nil
 		}
-		err := reconfig.MayFollow(c.seen(c.voters.View(), nil), s.Epoch)
+		err := reconfig.MayFollow(c.seen(c.monitor.View(), nil), s.Epoch)
 		if err != nil { // return before join adds the masters of s to the pool
 			return refused(err)
 		}
@@ -54,8 +54,8 @@ func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
 // changeTo performs the steps that reconfig.Next returns, until the client uses want.
 func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 	for {
-		moved := c.voters.Changed()
-		view := c.voters.View()
+		moved := c.monitor.Changed()
+		view := c.monitor.View()
 		step, err := reconfig.Next(c.seen(view, want), want)
 		if err != nil {
 			return refused(err)
@@ -64,7 +64,7 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 		switch {
 		case step == reconfig.Stay:
 			if view.Config.Tracked != view.Config.Rule { // an earlier change was begun and abandoned
-				c.voters.SetConfig(want)
+				c.monitor.SetConfig(want)
 			}
 			return nil
 		case step == reconfig.Adopt:
@@ -73,7 +73,7 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 		case step == reconfig.Carry:
 			again = time.After(20 * time.Millisecond) // poll, since extensions of leases send no notification
 		case view.Config.Tracked != want.Rule: // SetConfig closes moved, unless the Locker is closed
-			c.voters.SetConfig(view.Config.Following(want))
+			c.monitor.SetConfig(view.Config.Following(want))
 		}
 		select {
 		case <-moved:
@@ -92,7 +92,7 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 // adopt makes the client use want. If want has two sets, adopt schedules an early extension, at a random time, of each
 // lease that uses only one of the sets.
 func (c *Client) adopt(want *quorum.Config) {
-	c.voters.SetConfig(want)
+	c.monitor.SetConfig(want)
 	if !want.Rule.Joint() {
 		return
 	}

@@ -30,7 +30,7 @@ type Client struct {
 	warnings []warning
 
 	ballots *ballot.Ballots
-	voters  *monitor.Monitor
+	monitor *monitor.Monitor
 	sender  *round.Sender
 	leases  *lease.Manager
 	queue   *waitqueue.Queue
@@ -116,7 +116,7 @@ func (c *Client) start() {
 	c.journal.watch()
 	go func() {
 		defer close(c.closed)
-		c.voters.Run()
+		c.monitor.Run()
 		<-idle
 		<-c.leases.Stopped()
 		<-c.events.Idle()
@@ -132,26 +132,26 @@ func (c *Client) build(first *quorum.Config, id string) {
 	}
 	c.journal = &journal{Queue: c.events.Queue, shortage: c.shortage, addr: c.pool.Addr, lossy: map[int]string{},
 		away: map[int]*time.Timer{}}
-	c.voters = monitor.New(monitor.Settings{
+	c.monitor = monitor.New(monitor.Settings{
 		Pool: c.pool, Clock: c.cfg.Clock, Clocks: c.ballots.Clocks, Prefix: prefix, MaxTTL: c.cfg.MaxTTL,
 		Durable: c.cfg.remembers, Observer: c.cfg.Observer, OnView: c.onView, Closed: lease.ErrClosed,
 		Shard: c.cfg.Shard, Shards: c.cfg.shards, OnRefused: func(i int) { c.sender.Health.Doubt(i) },
 	}, first)
-	c.journal.view = c.voters.View
+	c.journal.view = c.monitor.View
 	c.sender = &round.Sender{
-		Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.voters.Doubt, Quarantine: c.quarantineLeft,
+		Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.monitor.Doubt, Quarantine: c.quarantineLeft,
 		Health: round.NewHealth(c.healthChanged),
 	}
 	if c.cfg.Trace.Event != nil {
 		c.sender.OnVote = c.events.vote
 	}
 	c.leases = lease.NewManager(lease.Env{
-		Sender: c.sender, Clock: c.cfg.Clock, Ballots: c.ballots, View: c.voters.View, Prefix: prefix,
+		Sender: c.sender, Clock: c.cfg.Clock, Ballots: c.ballots, View: c.monitor.View, Prefix: prefix,
 		Owner: id, Label: c.cfg.Label, Closing: c.closing, Events: c.events,
 		Enter: func() { c.calls.Add(1) }, Leave: c.messageAnswered,
 	})
 	c.queue = waitqueue.New(waitqueue.Env{
-		Manager: c.leases, Ready: c.voters.Ready, Changed: c.voters.Changed,
+		Manager: c.leases, Ready: c.monitor.Ready, Changed: c.monitor.Changed,
 		Subscribe: func() waitqueue.Subscription { return c.pool.Subscribe(prefix.Inbox(id), &listener{c.queue, prefix}) },
 		Starved:   c.journal.starved, OwnHold: c.events.ownHold,
 	})
@@ -230,11 +230,11 @@ func (c *Client) close() error {
 	close(c.closing)
 	c.leases.EndAll()
 	c.queue.Close()
-	c.voters.Close()
+	c.monitor.Close()
 	c.pool.SetClientName(c, nil)
 	c.leave()
 	// The pool answers each message within a timeout, unless it waits in a queue while earlier ones are answered.
-	patience := closeTimeouts * c.voters.View().Config.Slowest
+	patience := closeTimeouts * c.monitor.View().Config.Slowest
 	for {
 		before := c.answered.Load()
 		select {

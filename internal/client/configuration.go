@@ -121,7 +121,7 @@ func firstConfig(p *transport.Transport, cfg *Config) (*quorum.Config, error) {
 
 // Configuration returns the configuration in use.
 func (c *Client) Configuration() Configuration {
-	now := c.voters.View().Config
+	now := c.monitor.View().Config
 	s := Configuration{Epoch: now.Epoch}
 	for _, i := range now.Order {
 		if now.Rule.Old.Has(i) {

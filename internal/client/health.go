@@ -44,11 +44,11 @@ func (c *Client) WaitReady(ctx context.Context) error {
 	}
 	defer c.leave()
 	for {
-		view, err := c.voters.Await(ctx, func(v *admission.View) bool { return v.Config.Rule.Won(v.Voting) })
+		view, err := c.monitor.Await(ctx, func(v *admission.View) bool { return v.Config.Rule.Won(v.Voting) })
 		if err != nil {
 			return failed("wait for a quorum of", c.cfg.Prefix, c.sender.NoQuorum(view, "vote", err))
 		}
-		_, _ = c.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: a quorum votes already
+		_, _ = c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: a quorum votes already
 		f := c.unhealthy(ctx)
 		if f == nil {
 			return nil
@@ -61,10 +61,10 @@ func (c *Client) WaitReady(ctx context.Context) error {
 
 // unhealthy returns why no majority of the masters can grant a lock, or nil if one can.
 func (c *Client) unhealthy(ctx context.Context) *round.Failure {
-	view := c.voters.View()
+	view := c.monitor.View()
 	if view.Config.Rule.Won(view.Voting) && c.sender.Health.Unknown(view.Voting, probeAge) != 0 {
 		c.probe(ctx)
-		view = c.voters.View()
+		view = c.monitor.View()
 	}
 	if view.Config.Rule.Won(c.sender.Able(view)) {
 		return nil
@@ -87,13 +87,13 @@ func (c *Client) probe(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	view := c.voters.View()
+	view := c.monitor.View()
 	if c.sender.Health.Unknown(view.Voting, probeAge) == 0 {
 		return
 	}
 	name := "redlock-probe:" + c.leases.Owner
 	keys := scripts.Prefix(c.cfg.Prefix).Keys(name)
-	silent := round.Sender{Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.voters.Doubt, Health: c.sender.Health}
+	silent := round.Sender{Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.monitor.Doubt, Health: c.sender.Health}
 	r := silent.New(view, "probe", nil)
 	first, last, err := c.ballots.Propose(r.Start, name, 0, 0)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Client) probe(ctx context.Context) {
 // healthChanged logs and traces that master i has started or stopped failing, and schedules a probe while any master is
 // failing.
 func (c *Client) healthChanged(i int) {
-	m := c.masterInfo(i, &c.voters.View().Masters[i]) // in range, since the number of masters never shrinks
+	m := c.masterInfo(i, &c.monitor.View().Masters[i]) // in range, since the number of masters never shrinks
 	c.journal.health(&m)
 	c.events.master(&m)
 	c.noteQuorum()

@@ -268,7 +268,7 @@ func (c *Client) askAll(ctx context.Context, op, name string, f func(r *round.Ro
 		return lease.ErrClosed
 	}
 	defer c.leave()
-	view, _ := c.voters.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
+	view, _ := c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
 	r, keys := c.sender.New(view, op, nil), scripts.Prefix(c.cfg.Prefix).Keys(name)
 	hs := make(holdings)
 	cause := c.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })

@@ -114,10 +114,10 @@ func records(ctx context.Context, l *Set) (list []placed, err error) {
 // replace writes a record of this shard, in quarantine.
 func (p *placed) replace(ctx context.Context, shard scripts.Shard) error {
 	for range 10 { // a client may change the record at the same time
-		if err := p.voters.Replace(ctx, p.i, shard); err != nil {
+		if err := p.monitor.Replace(ctx, p.i, shard); err != nil {
 			return p.stopped("admit", err)
 		}
-		if st := &p.voters.View().Masters[p.i]; st.Text != "" && st.Record.Shard == shard {
+		if st := &p.monitor.View().Masters[p.i]; st.Text != "" && st.Record.Shard == shard {
 			return nil
 		}
 	}

@@ -24,7 +24,7 @@ type outage struct {
 func (c *Client) noteQuorum() {
 	c.outage.mu.Lock()
 	defer c.outage.mu.Unlock()
-	switch view := c.voters.View(); {
+	switch view := c.monitor.View(); {
 	case view.Config.Rule.Won(c.sender.Able(view)):
 		c.outage.since = time.Time{}
 	case c.outage.since.IsZero():
@@ -76,7 +76,7 @@ func (c *Client) waited(caller, limited context.Context, err error) error {
 	var e *Error
 	if caller.Err() == nil && errors.As(err, &e) && e.Failure.Cause != nil &&
 		errors.Is(context.Cause(limited), errOutage) {
-		return failed(e.Op, e.Name, c.sender.NoQuorum(c.voters.View(), e.Op, nil))
+		return failed(e.Op, e.Name, c.sender.NoQuorum(c.monitor.View(), e.Op, nil))
 	}
 	return limitReached(caller, limited, err)
 }

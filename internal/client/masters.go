@@ -19,7 +19,7 @@ import (
 // Masters returns the state of each master of all clients. It sends nothing.
 func (s *Set) Masters() (list []redlockinfo.Master) {
 	for _, c := range s.Clients {
-		list = append(list, c.mastersOf(c.voters.View())...)
+		list = append(list, c.mastersOf(c.monitor.View())...)
 	}
 	return list
 }
@@ -40,7 +40,7 @@ func (s *Set) Logger() *slog.Logger { return s.Clients[0].cfg.Log }
 // AwaitKnown waits until the state of each master is known: down, voting or not voting. It returns early if ctx ends.
 func (s *Set) AwaitKnown(ctx context.Context) {
 	_ = s.Each(func(_ int, c *Client) error {
-		_, err := c.voters.Await(ctx, (*admission.View).AllKnown)
+		_, err := c.monitor.Await(ctx, (*admission.View).AllKnown)
 		return err
 	}) // ignore the error: the states of the masters show that ctx ended early
 }
@@ -64,7 +64,7 @@ func (s *Set) Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict {
 // Lists returns the hash of the configuration of each client, as CLIENT LIST shows it.
 func (s *Set) Lists() (list []string) {
 	for _, c := range s.Clients {
-		list = append(list, c.hash(c.voters.View().Config))
+		list = append(list, c.hash(c.monitor.View().Config))
 	}
 	return list
 }
@@ -73,7 +73,7 @@ func (s *Set) Lists() (list []string) {
 // majority of the client's masters votes.
 func (s *Set) WrongList() error {
 	for _, c := range s.Clients {
-		view := c.voters.View()
+		view := c.monitor.View()
 		for _, i := range view.Config.Order {
 			err := view.Masters[i].Err
 			if admission.WrongList(err) && !view.Voting.MajorityOf(view.Config.Rule.Old) {
@@ -146,7 +146,7 @@ func (c *Client) quarantineLeft(i int, st *admission.State) time.Duration {
 
 // present returns what is known at this moment. It sends nothing.
 func (c *Client) present() *diagnose.Client {
-	view := c.voters.View()
+	view := c.monitor.View()
 	return &diagnose.Client{
 		Prefix: c.cfg.Prefix, Guard: c.cfg.MaxTTL, Shard: c.cfg.Shard.Number, Name: c.deployment(), View: view,
 		Able: c.sender.Able(view), Masters: c.mastersOf(view),

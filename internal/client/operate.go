@@ -29,7 +29,7 @@ func (c *Client) withRecords(ctx context.Context, op string, f func(*admission.V
 		return lease.ErrClosed
 	}
 	defer c.leave()
-	view, err := c.voters.ReadRecords(ctx)
+	view, err := c.monitor.ReadRecords(ctx)
 	if err != nil {
 		return c.stopped(op, err)
 	}
@@ -45,12 +45,12 @@ func (c *Client) Admit(ctx context.Context) error {
 	if c.cfg.MaxTTL == 0 {
 		return nil
 	}
-	view, err := c.voters.ReadRecords(ctx)
+	view, err := c.monitor.ReadRecords(ctx)
 	if err == nil {
 		err = objection(view)
 	}
 	if err == nil {
-		view, err = c.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
+		view, err = c.monitor.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
 	}
 	if err == nil {
 		return nil
@@ -87,7 +87,7 @@ func (c *Client) notVoting(op string, view *admission.View, want *quorum.Config,
 
 // Quarantine implements Quarantine of package admin. It reports whether the client has a master of this name.
 func (c *Client) Quarantine(ctx context.Context, addr string) (known bool, err error) {
-	masters := c.voters.View().Config.Order
+	masters := c.monitor.View().Config.Order
 	k := slices.IndexFunc(masters, func(i int) bool { return c.pool.Addr(i) == addr })
 	switch {
 	case k < 0:
@@ -96,7 +96,7 @@ func (c *Client) Quarantine(ctx context.Context, addr string) (known bool, err e
 		return true, errUnguarded
 	}
 	i := masters[k]
-	return true, c.withRecords(ctx, "quarantine", func(*admission.View) error { return c.voters.Quarantine(ctx, i) })
+	return true, c.withRecords(ctx, "quarantine", func(*admission.View) error { return c.monitor.Quarantine(ctx, i) })
 }
 
 var errUnguarded = Invalid("the restart guard is off in this Locker, so there are no admission records")
@@ -143,8 +143,8 @@ func (c *Client) raiseQuarantines(ctx context.Context, all quorum.Rule, d time.D
 		if err := c.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longer); err != nil {
 			return err
 		}
-		before := c.voters.View()
-		after, err := c.voters.ReadRecords(ctx)
+		before := c.monitor.View()
+		after, err := c.monitor.ReadRecords(ctx)
 		if err != nil {
 			return c.stopped("max-ttl", err)
 		}
@@ -171,7 +171,7 @@ func (c *Client) write(
 	has change,
 ) error {
 	err := c.onEach(ctx, op, rule, every, func(i int) error { // first check whether the change can succeed
-		_, _, err := wanted(&c.voters.View().Masters[i], has)
+		_, _, err := wanted(&c.monitor.View().Masters[i], has)
 		return err
 	})
 	if err != nil {
@@ -231,13 +231,13 @@ func (c *Client) writeOne(
 	ctx context.Context, i int, step scripts.AdmitStep, has change,
 ) error {
 	for range 10 { // other clients may change the record at the same time
-		st := &c.voters.View().Masters[i]
+		st := &c.monitor.View().Masters[i]
 		record, done, err := wanted(st, has)
 		if done || err != nil {
 			return err
 		}
 		record.Stamp = "" // each write gets a new stamp
-		err = c.voters.Step(ctx, i, scripts.AdmitRequest{
+		err = c.monitor.Step(ctx, i, scripts.AdmitRequest{
 			Step: step, Identity: record.Identity, Seen: st.Text, Record: record,
 		})
 		if err != nil {
@@ -255,7 +255,7 @@ func (c *Client) Check(ctx context.Context) (redlockinfo.Verdict, error) {
 		return redlockinfo.Verdict{}, lease.ErrClosed
 	}
 	defer c.leave()
-	view, _ := c.voters.ReadRecords(ctx) // ignore the error: the states show which masters were not read
+	view, _ := c.monitor.ReadRecords(ctx) // ignore the error: the states show which masters were not read
 	opts := diagnose.Options{
 		Prefix: c.cfg.Prefix, Unguarded: c.cfg.MaxTTL == 0, Admitted: view.Config.Rule.Won(view.Voting),
 	}

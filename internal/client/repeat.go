@@ -30,14 +30,14 @@ func defaultPause(n int) time.Duration {
 func (c *Client) repeat(ctx context.Context, op string, r *Request, try func() error) error {
 	var last error
 	for n := 1; ; n++ {
-		changed := c.voters.Changed()
+		changed := c.monitor.Changed()
 		err := waitqueue.WithLastFailure(last, try())
 		last = err
 		if err == nil || !r.Wait || n == r.Settings.Tries || !round.Waitable(err) {
 			return failed(op, r.Name, err)
 		}
 		delay := r.Settings.Poll(n)
-		if view := c.voters.View(); view.Config.Rule.Won(view.Voting) {
+		if view := c.monitor.View(); view.Config.Rule.Won(view.Voting) {
 			changed = nil // a quorum votes, so wait for the full pause
 		}
 		select {

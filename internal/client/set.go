@@ -135,7 +135,7 @@ func (s *Set) abandon() {
 func (s *Set) warn(cfg *Config) {
 	var known []string
 	for i, c := range s.Clients {
-		now := c.voters.View().Config
+		now := c.monitor.View().Config
 		for _, m := range now.Order {
 			known = append(known, c.pool.Addr(m))
 		}

@@ -113,7 +113,7 @@ func (c *Client) takeOver(
 		}
 	}()
 	err := c.repeat(ctx, op, &Request{Name: from.name, Wait: true, Settings: s}, func() error {
-		if view, err := c.voters.Ready(ctx); err != nil {
+		if view, err := c.monitor.Ready(ctx); err != nil {
 			return c.sender.NoQuorum(view, op, err)
 		}
 		if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {

@@ -32,7 +32,7 @@ func (c *Client) patience(wait bool) time.Duration {
 	if wait {
 		return 0
 	}
-	return turnTimeouts * c.voters.View().Config.Slowest
+	return turnTimeouts * c.monitor.View().Config.Slowest
 }
 
 // settled returns the view once a quorum votes, or none can be expected. A new client first waits for masters that are
@@ -41,7 +41,7 @@ func (c *Client) settled(ctx context.Context) (*admission.View, error) {
 	if left := time.Until(c.connectBy); left > 0 {
 		connecting, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
-		_, _ = c.voters.Await(connecting, (*admission.View).AllKnown)
+		_, _ = c.monitor.Await(connecting, (*admission.View).AllKnown)
 	}
-	return c.voters.Ready(ctx)
+	return c.monitor.Ready(ctx)
 }

@@ -79,7 +79,7 @@ func (c *Client) shortage() []slog.Attr {
 		return nil
 	}
 	defer c.leave()
-	view := c.voters.View()
+	view := c.monitor.View()
 	able, waiting := c.sender.Able(view), c.queue.Waiting()
 	quorate := view.Config.Rule.Won(able)
 	if quorate && waiting.NoQuorum == 0 {
