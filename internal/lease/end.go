@@ -60,7 +60,7 @@ var (
 	closed     = &reason{err: ErrClosed, sends: true, ended: true, outcome: ErrClosed}
 	exported   = &reason{err: ErrExported, ended: true, outcome: ErrExported}
 	downgraded = &reason{err: ErrReleased, ended: true}
-	unused     = &reason{err: errors.New("redlock: the idle lock is released"), sends: true}
+	unused     = &reason{sends: true} // an idle lease has no holds, which would return an error
 )
 
 // An ending holds what remains to be done for a lease that has ended. The caller must call finish as soon as it holds
@@ -119,13 +119,6 @@ func (e ending) finish() (r *round.Round) {
 		l.m.Events.Released(e.holds[0], e.why.outcome)
 	}
 	return r
-}
-
-// finishAll calls finish for endings whose contexts have ended.
-func finishAll(ends []ending) {
-	for _, e := range ends {
-		e.finish()
-	}
 }
 
 // expiredLocked returns why a live or idle lease has expired at now; nil if it has not.

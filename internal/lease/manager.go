@@ -238,7 +238,9 @@ func (m *Manager) Changed(old, now *admission.View) {
 			pace += repairPace
 		}
 	}
-	finishAll(ends)
+	for _, end := range ends { // only now: see ending.endContexts
+		end.finish()
+	}
 }
 
 // Post sends a call to the masters in set. No call waits for the answers.
