@@ -19,7 +19,7 @@ func (c *Client) onView(last, next *admission.View) {
 	if last.Config != next.Config {
 		c.introduce(next.Config)
 	}
-	for i := range (next.Config.Rule.All() | next.Config.Tracked.All()).All() {
+	for i := range next.Config.All().All() {
 		st, before := &next.Masters[i], admission.State{}
 		if i < len(last.Masters) {
 			before = last.Masters[i]

@@ -205,13 +205,13 @@ func (m *Monitor) decide() time.Duration {
 		next.Evidence = deployment.Evidence()
 		idle = m.readSought(now)
 	}
-	for i := range masters(c).All() {
+	for i := range c.All().All() {
 		st, move := deployment.Judge(i)
 		idle = min(idle, m.makeMove(i, move, deployment, now))
 		next.Masters[i] = st
 	}
 	in := func(p admission.Phase) quorum.Set {
-		return masters(c).Where(func(i int) bool { return next.Masters[i].Phase == p })
+		return c.All().Where(func(i int) bool { return next.Masters[i].Phase == p })
 	}
 	m.byHand.voted |= in(admission.Voting)
 	// The masters outside of the rule are being admitted for the next configuration, and do not vote yet.
@@ -278,7 +278,7 @@ func (m *Monitor) deployment(now clock.Instant) *admission.Deployment {
 // right again. While the first connections are being made, too few clocks are known for that.
 func (m *Monitor) noticeLeaps() {
 	up := quorum.Set(0)
-	for i := range masters(m.config).All() {
+	for i := range m.config.All().All() {
 		if !m.facts[i].Known {
 			return
 		}
@@ -322,18 +322,15 @@ func same(a, b admission.State) bool {
 // applyConfig makes c the configuration. Masters that are not in c stay in use until the longest TTL has expired, since
 // releases may still have to be sent to them.
 func (m *Monitor) applyConfig(c *quorum.Config) {
-	left := m.config.Rule.All() &^ masters(c)
+	left := m.config.Rule.All() &^ c.All()
 	m.config = c
-	m.retain(masters(c))
+	m.retain(c.All())
 	longest := m.settings.MaxTTL
 	for _, st := range m.view.Load().Masters {
 		longest = max(longest, st.Record.MaxTTL)
 	}
-	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ masters(m.config)) }) })
+	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ m.config.All()) }) })
 }
-
-// masters returns the masters of c, including those that are being admitted for the next configuration.
-func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Tracked.All() }
 
 // retain registers masters as in use with the pool.
 func (m *Monitor) retain(set quorum.Set) {
@@ -347,7 +344,7 @@ func (m *Monitor) retain(set quorum.Set) {
 // configuration, for the next Locker.
 func (m *Monitor) release(set quorum.Set) {
 	for i := range (set & m.retained).All() {
-		m.settings.Pool.Release(i, !masters(m.config).Has(i))
+		m.settings.Pool.Release(i, !m.config.All().Has(i))
 	}
 	m.retained &^= set
 }

@@ -64,7 +64,7 @@ const soughtPause = admission.Look / 10
 // the next call.
 func (m *Monitor) readSought(now clock.Instant) time.Duration {
 	sought, idle := m.settings.Shards.sought.Load(), never
-	for i := range masters(m.config).All() {
+	for i := range m.config.All().All() {
 		f, t := &m.facts[i], &m.tracks[i]
 		if !f.Up || !f.Read || f.Asked >= sought || t.inFlight {
 			continue

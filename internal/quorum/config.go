@@ -21,6 +21,9 @@ type Config struct {
 // N returns the number of masters.
 func (c *Config) N() int { return len(c.Order) }
 
+// All returns every master of c, also those that are being admitted for the next configuration.
+func (c *Config) All() Set { return c.Rule.All() | c.Tracked.All() }
+
 // Same reports whether c and o have the same epoch and the same rule.
 func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
 
