@@ -17,55 +17,72 @@
 // calls that do not wait, wait by polling, or wait for a limited time; all.go, semaphore.go and shares.go acquire
 // several names, one of several slots, or the lock of a reader or writer. errors.go, events.go, journal.go, view.go,
 // health.go, masters.go and inspect.go say what happens; operate.go, change.go, configuration.go, layout.go and
-// release.go are for operators.
+// release.go are for operators; testing.go is for tests.
 //
 // # The path of a plain lock
 //
-// From Locker.Lock to the script and back, in order, for a free name and no options:
+// From Locker.Lock to the script and back, in order, for a free name and no options. The list has the functions that
+// decide or change something; a hundred small ones, which read a field, count a vote or append a word, are left out.
 //
 //	redlock/locker.go              Locker.Lock
-//	redlock/request.go             Locker.request, request.lock
-//	redlock/trace.go               begin                           counts the call, for Shutdown
+//	redlock/request.go             Locker.request
+//	internal/client/set.go         Set.Of                          the client of the shard
+//	redlock/request.go             request.lock
+//	redlock/trace.go               begin
+//	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
 //	redlock/request.go             request.acquire
 //	redlock/trace.go               acquiring, traced               without a trace they call what follows
 //	internal/client/config.go      Apply                           the settings of the call
-//	internal/client/acquire.go     Client.Acquire, acquire, owned, grant
+//	internal/client/acquire.go     Client.Acquire, acquire
+//	internal/client/client.go      enter                           counts the call, for Close
+//	internal/client/acquire.go     owned                           not a second time for one context
+//	internal/client/limits.go      limited                         the limits of the wait
+//	internal/client/acquire.go     grant
 //	internal/waitqueue/contend.go  Queue.Lock
+//	internal/waitqueue/linger.go   joinOrTakeOver
 //	internal/waitqueue/local.go    join                            the contender of the name
 //	internal/waitqueue/contend.go  next, prepare
+//	internal/monitor/api.go        Ready                           waits if a quorum may vote soon
 //	internal/lease/acquire.go      Manager.Acquire, prepare
 //	internal/lease/limiter.go      enter                           not too many rounds at once
 //	internal/lease/acquire.go      newLease
 //	internal/round/round.go        Sender.New, Round.Init
 //	internal/ballot/propose.go     Ballots.Propose                 the token
-//	internal/lease/acquire.go      firstTerm                       when the masters free the name
+//	internal/lease/acquire.go      firstTerm
+//	internal/ballot/clocks.go      Term                            when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
 //	internal/transport             Transport.Send                  its documentation has the way to the socket and back
+//	internal/lease/sent.go         sent.acquire                    which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/decode.go     DecodeVote
 //	internal/round/round.go        Round.Record
 //	internal/quorum/tally.go       Tally.Add
-//	internal/lease/acquire.go      voteRecorder.OnVote             which masters have the lease
-//	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues
-//	internal/waitqueue/local.go    startHold
+//	internal/lease/acquire.go      voteRecorder.OnVote
+//	internal/lease/lease.go        recordVoteLocked                which masters have the lease
+//	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
+//	internal/waitqueue/local.go    startHold, recordHoldLocked     this Locker has the name
 //	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live
 //	internal/waitqueue/local.go    leave
 //	internal/client/acquire.go     stillGood                       the caller may have been paused
 //	redlock/request.go             returned
 //
-// What else a call can be is decided in one place each: readers, writers and slots come to acquire from methods of
-// their own (shares.go, semaphore.go), and their keys choose the scripts (scripts.Keys); a re-entry, a call that does
-// not wait and one with tries leave in grant; a minimum hold is in firstTerm, linger in announceLinger and
-// joinOrTakeOver, a joint configuration in quorum.Rule.
+// What else a call can be: readers, writers and slots come to acquire from methods of their own (shares.go,
+// semaphore.go), and their keys choose the scripts (scripts.Keys). A reader or writer passes the local queue by, so
+// waitqueue and lease ask for the role in join, Try and wherever a plain lock is entered in a table of names. A
+// re-entry, a call that does not wait and one with tries leave in grant. A minimum hold is in Terms.leaseTTL and
+// firstTerm, linger in announceLinger and joinOrTakeOver, a joint configuration in quorum.Rule.
 //
 // # Where to add something
 //
-//   - An option of a call: redlock/options.go, a field of [Settings] with its default and check (config.go), or of
-//     lease.Terms if the lease needs it. Say in LockAll (all.go), Semaphore (semaphore.go), RWLock (shares.go),
-//     Lead and Hold.Reenter whether it applies. An example, and the table in docs/guide.md.
+//   - An option of a call: redlock/options.go, a field of [Settings] with its default and check (config.go; checkUnits
+//     for a duration), or of lease.Terms if the lease needs it. Say in LockAll (all.go; Hold.ApplyTerms, if the option
+//     must not apply before all names are locked), Semaphore (semaphore.go), RWLock (shares.go), Lead and Hold.Reenter
+//     whether it applies. An example, and the table in docs/guide.md.
 //   - A script: X.lua, its SHA and All in internal/scripts/script.go, encode.go, decode.go, rights.go, its reference in
-//     internal/scripts/reference, and "Calls" in docs/protocol.md.
-//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (export, outcomes).
+//     internal/scripts/reference with its case in Eval, and "Calls" in docs/protocol.md.
+//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes, the
+//     words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
+//   - A command: a file in cmd/redlock, rootCommand in main.go, doc.go, and redlock.1, which "redlock man" prints.
 package client

@@ -18,11 +18,11 @@
 // release. Calls of an RWLock are never in the local queue: each of them is a contender, and the masters keep the
 // order.
 //
-// TryLock, and calls with a limit of attempts, do not wait here, but make attempts of their
-// own (acquire.go), or take the refusal of another such call as theirs (attempt.go). These calls send nothing while
-// their own Locker holds the name. If simultaneous calls split the votes, so that no lease has a majority, each of them
-// tries again for half a second. The call with the most votes tries first. The others first pause for two to four more
-// round trips, at random, in which their votes are rolled back.
+// TryLock, and calls with a limit of tries, do not wait here, but make attempts of their own (try.go), or take the
+// refusal of another such call as theirs (attempt.go). These calls send nothing while their own Locker holds the name.
+// If simultaneous calls split the votes, so that no lease has a majority, each of them tries again for half a second.
+// The call with the most votes tries first. The others first pause for two to four more round trips, at random, in
+// which their votes are rolled back.
 //
 // # When the contender tries again
 //
@@ -54,9 +54,11 @@
 //
 // # How a waiter gets the lock
 //
-//	of this Locker    Hold.Unlock, successorLocked (package lease), Successor, finishHandoff, signal, next
-//	of another one    Releasing, Lease.release, release.lua, which publishes to the first waiter; feed, the listener of
-//	                  package client, Queue.WakeUp, next, untilAttemptLocked, prepare, Manager.Acquire
+//	of this Locker    Hold.Unlock, successorLocked (package lease), Successor; Hold.handOff, finishHandoff, signal; the
+//	                  waiter returns from sleep, and next finds that it is holding
+//	of another one    Hold.Unlock, ending.finish, Lease.release (package lease), release.lua, whose wake (common.lua)
+//	                  publishes to the first waiter; feed, the listener of package client, Queue.WakeUp, signal; the
+//	                  waiter returns from sleep; next, untilAttemptLocked, prepare, Manager.Acquire
 //
 // # Files
 //
