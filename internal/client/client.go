@@ -152,23 +152,10 @@ func (c *Client) build(first *quorum.Config, id string) {
 	})
 	c.queue = waitqueue.New(waitqueue.Env{
 		Manager: c.leases, Ready: c.monitor.Ready, Changed: c.monitor.Changed,
-		Subscribe: func() waitqueue.Subscription { return c.pool.Subscribe(prefix.Inbox(id), &listener{c.queue, prefix}) },
+		Subscribe: func() waitqueue.Subscription { return c.pool.Subscribe(prefix.Inbox(id), c.queue) },
 		Starved:   c.journal.starved, OwnHold: c.events.ownHold,
 	})
 	c.leases.Waiters = c.queue
-}
-
-// A listener passes messages of the client's inbox to the queue.
-type listener struct {
-	*waitqueue.Queue // implements Resubscribed
-	prefix           scripts.Prefix
-}
-
-// Message implements feed.Listener.
-func (l *listener) Message(master int, _, payload string) {
-	if h, ok := l.prefix.ParseWakeUp(payload); ok {
-		l.WakeUp(master, h)
-	}
 }
 
 // enter begins a call and reports whether the client is open. The caller must call leave only if enter returns true.

@@ -50,7 +50,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	})
 	p.Queue = New(Env{
 		Manager: manager, Ready: p.Monitor.Ready, Changed: p.Monitor.Changed,
-		Subscribe: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p) },
+		Subscribe: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p.Queue) },
 	})
 	p.OnView = manager.Changed
 	p.Run()
@@ -155,16 +155,6 @@ func (p *testClient) logf(format string, args ...any) {
 	defer p.mu.Unlock()
 	p.events = append(p.events, fmt.Sprintf(format, args...))
 }
-
-// Message implements feed.Listener.
-func (p *testClient) Message(master int, _, payload string) {
-	if h, ok := testbed.Prefix.ParseWakeUp(payload); ok {
-		p.WakeUp(master, h)
-	}
-}
-
-// Resubscribed implements feed.Listener.
-func (p *testClient) Resubscribed(master int) { p.Queue.Resubscribed(master) }
 
 // A fakeSub is a Subscription that the masters of the set have confirmed.
 type fakeSub quorum.Set

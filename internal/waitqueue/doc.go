@@ -57,8 +57,8 @@
 //	of this Locker    Hold.Unlock, successorLocked (package lease), Successor; Hold.handOff, finishHandoff, signal; the
 //	                  waiter returns from sleep, and next finds that it is holding
 //	of another one    Hold.Unlock, ending.finish, Lease.release (package lease), release.lua, whose wake (common.lua)
-//	                  publishes to the first waiter; feed, the listener of package client, Queue.WakeUp, signal; the
-//	                  waiter returns from sleep; next, untilAttemptLocked, prepare, Manager.Acquire
+//	                  publishes to the first waiter; package feed, Queue.Message, wakeUp, signal; the waiter returns
+//	                  from sleep; next, untilAttemptLocked, prepare, Manager.Acquire
 //
 // # Files
 //

@@ -81,12 +81,20 @@ func (q *Queue) receivingLocked() bool {
 	return q.inbox != nil && q.Manager.View().Config.Rule.Won(quorum.Set(q.inbox.Confirmed()))
 }
 
-// WakeUp handles a message from the inbox on a master.
-func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
-	if h.Lease != "" {
-		q.message(h)
-		return
+// Message implements feed.Listener. It handles a message from the inbox on a master.
+func (q *Queue) Message(master int, _, payload string) {
+	h, ok := q.Manager.Prefix.ParseWakeUp(payload)
+	switch {
+	case !ok:
+	case h.Lease != "":
+		q.toLease(h)
+	default:
+		q.wakeUp(master, h)
 	}
+}
+
+// wakeUp wakes the waiter that a wake-up is for.
+func (q *Queue) wakeUp(master int, h scripts.WakeUp) {
 	q.mu.Lock()
 	c := q.subscribers[h.Number]
 	if c != nil && !h.Probe {
@@ -104,8 +112,8 @@ func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))
 }
 
-// message passes a message to the lease that it is about.
-func (q *Queue) message(h scripts.WakeUp) {
+// toLease passes a message to the lease that it is about.
+func (q *Queue) toLease(h scripts.WakeUp) {
 	l := q.Manager.Addressee(h.Lease)
 	if l == nil {
 		l = q.Holder(h.Name)
@@ -119,8 +127,8 @@ func (q *Queue) message(h scripts.WakeUp) {
 	}
 }
 
-// Resubscribed records that a master has confirmed the subscription, for the first time or again. Earlier messages may
-// have been lost, so every waiter is woken as by a wake-up from that master.
+// Resubscribed implements feed.Listener. It records that a master has confirmed the subscription, for the first time or
+// again. Earlier messages may have been lost, so every waiter is woken as by a wake-up from that master.
 func (q *Queue) Resubscribed(master int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ type Env struct {
 	// changes.
 	Ready   func(ctx context.Context) (*admission.View, error)
 	Changed func() <-chan struct{}
-	// Subscribe subscribes to the inbox. Its messages are passed to Queue.WakeUp, and confirmations to Queue.Resubscribed.
+	// Subscribe subscribes the Queue to the inbox; the Queue is the feed.Listener.
 	Subscribe func() Subscription
 	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
 	Starved func()
