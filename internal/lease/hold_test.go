@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // bindTo returns a context that is bound to h.
@@ -142,7 +143,7 @@ func TestMessageIsNotDelayedByLaterExtension(t *testing.T) {
 		b.takeLog()
 		l.ExtendSoon(2 * time.Second)
 		for range 15 {
-			l.Message(false)
+			l.Message(scripts.WakeUp{})
 			after(10 * time.Millisecond)
 		}
 		if got := b.takeLog(); !slices.Equal(got, []string{"extended false", "extended false"}) {

@@ -64,29 +64,22 @@ func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
 	return listenAfter - time.Duration(now.Steady()-l.tokens.won.Steady())
 }
 
-// Forced handles a message that the client with the label by has taken the lease by force. Like any message it is not
-// trusted: the lease is checked, and the label is in the error only if the masters have lost the lease.
-func (l *Lease) Forced(by string) {
-	l.mu.Lock()
-	if by != "" {
-		l.forced = &by
-	}
-	l.mu.Unlock()
-	l.Message(false)
-}
-
-// Message handles a message about the lease. release is true for a request to release the lock.
-func (l *Lease) Message(release bool) {
+// Message handles a message about the lease. If another client says that it has taken the lease by force, its label is
+// in the error of the lease, but only if a check shows that the masters have lost the lease.
+func (l *Lease) Message(message scripts.WakeUp) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
 	end := ending{}
 	l.linger.recalled = true
-	first := release && !l.inbox.requested
-	l.inbox.requested = l.inbox.requested || release
+	if by := message.Forced; by != "" {
+		l.forced = &by
+	}
+	first := message.Release && !l.inbox.requested
+	l.inbox.requested = l.inbox.requested || message.Release
 	switch {
 	case l.state == idle:
 		end = l.endLocked(unused)
-	case l.state == live && release:
+	case l.state == live && message.Release:
 		if first && l.ownership.requested != nil {
 			close(l.ownership.requested)
 		}

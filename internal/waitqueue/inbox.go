@@ -119,11 +119,7 @@ func (q *Queue) toLease(h scripts.WakeUp) {
 		l = q.Holder(h.Name)
 	}
 	if l != nil && l.ID == h.Lease {
-		if h.Forced != "" {
-			l.Forced(h.Forced)
-		} else {
-			l.Message(h.Release)
-		}
+		l.Message(h)
 	}
 }
 

@@ -2,6 +2,7 @@ package waitqueue
 
 import (
 	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // mostIdle bounds the leases that are idle at a time. All of them may end at one instant, and their releases must not
@@ -64,7 +65,7 @@ func (q *Queue) joinOrTakeOver(c *Call) bool {
 		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
 			return true
 		}
-		l.Message(false) // releases the idle lease
+		l.Message(scripts.WakeUp{}) // releases the idle lease
 	}
 	return false
 }
