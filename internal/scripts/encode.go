@@ -62,12 +62,7 @@ func (depth Depth) String() string {
 }
 
 // acquire encodes the arguments that all modes share.
-func (e *Encoder) acquire(k *Keys, lease string, term Term, first, last int64, depth Depth, value Value) *frame.Call {
-	return e.acquireWith(k, lease, term, first, first, last, depth, value)
-}
-
-// acquireWith encodes an acquire of a lease with a token of its own.
-func (e *Encoder) acquireWith(
+func (e *Encoder) acquire(
 	k *Keys, lease string, term Term, token, first, last int64, depth Depth, value Value,
 ) *frame.Call {
 	c := e.onLock(k.script(Acquire, SlotAcquire, SharedAcquire), k)
@@ -109,7 +104,7 @@ func (e *Encoder) onLock(script *frame.Script, k *Keys) *frame.Call {
 // Acquire encodes an acquire with the ballots first to last. With the depth 1|Lingers, the lease may linger. If the
 // acquire is refused, the master puts a caller with a ticket into the queue. t is nil for a caller without a ticket.
 func (e *Encoder) Acquire(k *Keys, lease string, term Term, first, last int64, depth Depth, t *Ticket) *frame.Call {
-	c := e.acquire(k, lease, term, first, last, depth, "")
+	c := e.acquire(k, lease, term, first, first, last, depth, "")
 	if t != nil {
 		c.Text("acquire")
 		c.Text(t.waiter)
@@ -125,7 +120,7 @@ func (e *Encoder) Acquire(k *Keys, lease string, term Term, first, last int64, d
 func (e *Encoder) Repair(
 	k *Keys, lease, previous string, term Term, ballot, token int64, depth Depth, value Value,
 ) *frame.Call {
-	c := e.acquireWith(k, lease, term, token, ballot, ballot, depth, value)
+	c := e.acquire(k, lease, term, token, ballot, ballot, depth, value)
 	c.Text("repair")
 	if previous != "" {
 		c.Text(previous)
@@ -136,7 +131,7 @@ func (e *Encoder) Repair(
 // Import encodes the replacement of the lease previous by lease, if the master still stores previous. With the keys of
 // a reader, the call is a downgrade, and previous must be the writer's lease.
 func (e *Encoder) Import(k *Keys, lease, previous string, term Term, first, last int64) *frame.Call {
-	c := e.acquire(k, lease, term, first, last, 1, "")
+	c := e.acquire(k, lease, term, first, first, last, 1, "")
 	return c.With(either(k, "import", "downgrade"), previous)
 }
 
