@@ -49,7 +49,7 @@ func returned(held *client.Lock, err error) (*Lock, error) {
 		return nil, err
 	}
 	k := &Lock{held}
-	held.Is(k)
+	held.SetPublic(k)
 	return k, nil
 }
 

@@ -21,8 +21,8 @@ func (k *Lock) init(c *Client, name string, role scripts.Role) {
 	k.c, k.keys = c, scripts.Prefix(c.cfg.Prefix).KeysOf(name, role)
 }
 
-// Is sets the public form of k, which [LockIn] returns. It is called before a context of k is made.
-func (k *Lock) Is(public any) { k.Hold.Lock = public }
+// SetPublic sets the public form of k, which [LockIn] returns. It is called before a context of k is made.
+func (k *Lock) SetPublic(public any) { k.Hold.Public = public }
 
 // LockIn returns the public form of the lock that owns ctx: the innermost one or, if a name is given, the innermost one
 // of that name. It returns nil if there is none.
@@ -34,7 +34,7 @@ func LockIn(ctx context.Context, name ...string) any {
 	if h == nil {
 		return nil
 	}
-	return h.Lock
+	return h.Public
 }
 
 // Ended reports whether ctx owns the name by a lock of c that has ended.

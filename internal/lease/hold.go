@@ -13,7 +13,7 @@ import (
 // A Hold is the result of one Lock call: the first hold of an ownership, or a re-entry. The zero Hold becomes usable
 // when Start, TakeOver, Reenter or a hand-off succeeds. All methods are safe for concurrent use.
 type Hold struct {
-	Lock any // the redlock.Lock that contains this hold, for FromContext; set before the hold is used
+	Public any // the redlock.Lock that contains this hold, for FromContext; set before the hold is used
 
 	lease *Lease
 	token int64
