@@ -23,15 +23,15 @@ import (
 // A Config describes a deployment.
 type Config struct {
 	redlock.Configuration
-	Shard           string   `json:"shard"`  // number of the shard and of all shards, as in "2/3"
-	Shards          []Shard  `json:"shards"` // replaces Masters
-	Prefix          string   `json:"prefix"`
-	MaxTTL          string   `json:"maxTTL"` // the max TTL; empty for the default
-	Durable         []string `json:"durable"`
-	User            string   `json:"user"`
-	Password        string   `json:"password"`
-	PasswordFile    string   `json:"passwordFile"`    // read for each connection
-	PasswordCommand []string `json:"passwordCommand"` // program and arguments, run for each connection
+	Shard           string                  `json:"shard"`  // number of the shard and of all shards, as in "2/3"
+	Shards          []redlock.Configuration `json:"shards"` // one for each shard; replaces Masters
+	Prefix          string                  `json:"prefix"`
+	MaxTTL          string                  `json:"maxTTL"` // the max TTL; empty for the default
+	Durable         []string                `json:"durable"`
+	User            string                  `json:"user"`
+	Password        string                  `json:"password"`
+	PasswordFile    string                  `json:"passwordFile"`    // read for each connection
+	PasswordCommand []string                `json:"passwordCommand"` // program and arguments, run for each connection
 	// The sentinels have credentials of their own.
 	SentinelUser         string `json:"sentinelUser"`
 	SentinelPassword     string `json:"sentinelPassword"`
@@ -193,7 +193,7 @@ func (c *Config) Name(urls []string) {
 		if at < 0 {
 			break
 		}
-		c.Shards = append(c.Shards, Shard{Masters: urls[:at]})
+		c.Shards = append(c.Shards, redlock.Configuration{Masters: urls[:at]})
 		urls = urls[at+1:]
 	}
 	if c.Masters = urls; len(c.Shards) > 0 {

@@ -8,9 +8,6 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Shard contains the masters of one shard.
-type Shard = redlock.Configuration
-
 func (c *Config) checkShards() error {
 	if len(c.Shards) > 0 && (len(c.Masters) > 0 || c.Shard != "") {
 		return errors.New(`"shards" and "masters" (or "shard") exclude each other: use one of them`)
