@@ -10,10 +10,10 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// An attempt is one round, or a few, of a call that does not queue. Such calls of one Locker for one name share
+// A sharedAttempt is one round, or a few, of a call that does not queue. Such calls of one Locker for one name share
 // attempts, so that any number of calls costs the masters one round at a time. A refusal is a result for each call that
 // has seen no later attempt; each call then has its own pauses and its own limit.
-type attempt struct {
+type sharedAttempt struct {
 	number uint64 // number of the attempt in the order of attempts
 	terms  *lease.Terms
 	done   chan struct{}
@@ -22,17 +22,17 @@ type attempt struct {
 	round   *round.Round // the last round; nil: nothing was sent
 }
 
-// trying is the state of the calls for one name that do not queue. It is guarded by Queue.mu.
-type trying struct {
-	calls  int      // number of calls; when it reaches 0, the trying is removed from Queue.trying
-	latest *attempt // nil: there was none
+// trials are the calls for one name that do not queue. They are guarded by Queue.mu.
+type trials struct {
+	calls  int            // number of calls; when it reaches 0, the trials are removed from Queue.trials
+	latest *sharedAttempt // nil: there was none
 }
 
 // A trial is one call that does not queue.
 type trial struct {
 	q    *Queue
 	name string // "" for a call of an RWLock, which shares no attempts
-	of   *trying
+	of   *trials
 	seen uint64 // number of the last attempt whose result the call knows, or that began before the call
 }
 
@@ -42,13 +42,13 @@ func (q *Queue) joinTrial(a *lease.Attempt) *trial {
 	defer q.mu.Unlock()
 	t := &trial{q: q, seen: q.attempts}
 	if a.Keys.Role() != scripts.Plain {
-		t.of = &trying{calls: 1}
+		t.of = &trials{calls: 1}
 		return t
 	}
-	t.name, t.of = a.Name, q.trying[a.Name]
+	t.name, t.of = a.Name, q.trials[a.Name]
 	if t.of == nil {
-		t.of = &trying{}
-		q.trying[t.name] = t.of
+		t.of = &trials{}
+		q.trials[t.name] = t.of
 	}
 	t.of.calls++
 	return t
@@ -59,7 +59,7 @@ func (t *trial) leave() {
 	t.q.mu.Lock()
 	defer t.q.mu.Unlock()
 	if t.of.calls--; t.of.calls == 0 {
-		delete(t.q.trying, t.name)
+		delete(t.q.trials, t.name)
 	}
 }
 
@@ -91,7 +91,7 @@ func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*ro
 		q.mu.Lock()
 	}
 	q.attempts++
-	at := &attempt{number: q.attempts, terms: a.Terms, done: make(chan struct{})}
+	at := &sharedAttempt{number: q.attempts, terms: a.Terms, done: make(chan struct{})}
 	t.of.latest, t.seen = at, at.number
 	q.mu.Unlock()
 	defer close(at.done)
@@ -111,7 +111,7 @@ func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*ro
 }
 
 // over reports whether the attempt has its result.
-func (a *attempt) over() bool {
+func (a *sharedAttempt) over() bool {
 	select {
 	case <-a.done:
 		return true

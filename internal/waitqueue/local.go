@@ -45,7 +45,7 @@ type Queue struct {
 	listening   map[*lease.Lease]bool // leases that need the inbox
 
 	attempts uint64 // number of attempts so far of calls that do not queue
-	trying   map[string]*trying
+	trials   map[string]*trials
 
 	lingering int  // number of leases that linger; see package lease
 	noLinger  bool // whether StopLingering was called
@@ -112,7 +112,7 @@ const (
 func New(env Env) *Queue {
 	return &Queue{
 		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), refused: make(map[*Call]bool),
-		listening: make(map[*lease.Lease]bool), trying: make(map[string]*trying),
+		listening: make(map[*lease.Lease]bool), trials: make(map[string]*trials),
 	}
 }
 
