@@ -13,8 +13,7 @@ const lingerTokens = 100_000
 // call of the Locker takes the lease over without waiting for the masters.
 //
 // On the masters, the depth of such a lease ends with "~". Because of this mark, a script that refuses another client
-// publishes a message to the owner's inbox: see inbox.go. If the lease is idle, the message releases it. If the lease
-// is held, it does not become idle any more, and an extension removes the mark.
+// publishes a message to the owner's inbox: see inbox.go. If the lease is held, an extension then removes the mark.
 type linger struct {
 	allowed  bool  // whether the acquire announced to the masters that the lease may linger
 	recalled bool  // whether another client wants the name

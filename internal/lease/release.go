@@ -239,16 +239,13 @@ type Successor struct {
 	OnHandoff func()
 }
 
-// successorLocked returns the call that gets the lease. It returns nil if the lease cannot be handed off: another
-// client has requested the release, a holder has set a value, a re-entry is under way, no tokens or no time for
-// hand-offs are left, or no suitable call waits.
+// successorLocked returns the call that gets the lease, or nil if the lease cannot be handed off: see "Handoffs" in the
+// package documentation.
 func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	l := h.lease
 	o := &l.ownership
 	switch {
-	case l.inbox.requested:
-		return nil
-	case l.value != "":
+	case l.inbox.requested, l.value != "":
 		return nil
 	case o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:

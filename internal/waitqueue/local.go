@@ -316,8 +316,7 @@ func (q *Queue) Ended(l *lease.Lease) {
 }
 
 // Successor implements lease.Waiters. It considers only the first call in the local queue, so that no other call
-// overtakes that call. It returns nil if that call is fair, has a shorter TTL than the lease, or requires more validity
-// than is left.
+// overtakes that call.
 func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor {
 	q.mu.Lock()
 	defer q.mu.Unlock()
