@@ -85,7 +85,7 @@ func (l *Lease) endLocked(why *reason) ending {
 	if l.Role() != scripts.Plain {
 		l.m.addressees.Delete(l.ID)
 	}
-	return ending{l, why, l.ownership.endLocked(why.err)}
+	return ending{l, why, l.ownership.endHoldsLocked(why.err)}
 }
 
 // endContexts ends the contexts of the holds. If several leases end together, endContexts is called for all of them
@@ -175,8 +175,8 @@ func (r *reason) because(details string) *reason {
 	return &detailed
 }
 
-// endLocked ends all holds of the ownership, and returns them.
-func (o *ownership) endLocked(cause error) []*Hold {
+// endHoldsLocked ends all holds of the ownership, and returns them.
+func (o *ownership) endHoldsLocked(cause error) []*Hold {
 	holds := o.holds
 	o.holds = nil
 	for _, h := range holds {

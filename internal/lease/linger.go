@@ -71,7 +71,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
 		return false
 	}
-	l.ownership.endLocked(ErrReleased)
+	l.ownership.endHoldsLocked(ErrReleased)
 	l.state, l.linger.until = idle, now.Add(min(d, l.validity.left(now))).Steady()
 	l.m.timers.Advance(&l.renewal.entry, l.nextRunLocked(now))
 	return true

@@ -258,7 +258,7 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 // the masters the lease stays the same. The caller must hold the lease's lock; handOff releases it.
 func (h *Hold) handOff(successor *Successor, now clock.Instant) {
 	l := h.lease
-	l.ownership.endLocked(ErrReleased)
+	l.ownership.endHoldsLocked(ErrReleased)
 	successor.First.beginLocked(l, successor.Terms, now)
 	l.tokens.handoffs--
 	l.scheduleLocked(now)
