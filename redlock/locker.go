@@ -297,7 +297,7 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 
 // Healthy returns nil if a majority of the masters can grant a lock. Otherwise it returns ErrNoQuorum with the reason
 // of each master that cannot: the master is unreachable, in quarantine, has a wrong clock, or is failing, which means
-// that its last acquire ended in an error, for lack of memory or permissions.
+// that it answers calls with an error, for lack of memory or permissions.
 //
 // Healthy uses the replies to the last acquires. If a master has granted no lock for 30 s, Healthy locks and releases a
 // probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for masters to

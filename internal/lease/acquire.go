@@ -126,7 +126,7 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
 	l.recorder.active.Store(true)
 	r := m.Sender.New(view, "lock", &l.recorder)
-	r.Key, r.LeaseID = a.Keys.Lock(), l.ID
+	r.Key, r.LeaseID, r.Waiter = a.Keys.Lock(), l.ID, a.Ticket != nil
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
 		m.rounds.leave(true)

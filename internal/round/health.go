@@ -14,7 +14,8 @@ import (
 
 // Health records what the last calls show about each master. A master may be connected and admitted, and still
 // grant nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing
-// until it grants a lock again. Acquires are still sent to it. A Health is safe for concurrent use.
+// until it grants a lock to a client that has not waited. Acquires are still sent to it. A Health is safe for concurrent
+// use.
 type Health struct {
 	// OnChange is called when a master starts or stops failing, with no lock held. It must not block.
 	OnChange func(master int)
@@ -29,22 +30,17 @@ func NewHealth(onChange func(master int)) *Health {
 	return &Health{OnChange: onChange, began: time.Now()}
 }
 
-// saw records the vote of a master on an acquire. It ignores refusals, since a master may refuse an acquire without
-// writing, and so without showing that it can write.
-func (h *Health) saw(i int, v *Vote) {
-	switch {
-	case v.Outcome == quorum.Granted:
-		h.granted[i].Store(max(1, int64(time.Since(h.began))))
-		if h.failing[i].Load() != nil {
-			h.set(i, nil)
-		}
-	case transport.Answered(v.Err) && !transport.ConcernsKey(v.Err) && !transport.NotLoaded(v.Err):
-		err := v.Err // a copy, so that v stays on the stack
-		h.set(i, &err)
+// grants records that a master has granted the lease of an acquire without a ticket. Refusals are ignored, since a master
+// may refuse an acquire without writing, and so without showing that it can write. A grant to a waiter shows no more:
+// Redis lets a script write to a full master once the script has removed another waiter.
+func (h *Health) grants(i int) {
+	h.granted[i].Store(max(1, int64(time.Since(h.began))))
+	if h.failing[i].Load() != nil {
+		h.set(i, nil)
 	}
 }
 
-// refused records that a master has answered a call other than an acquire, such as an extension, with an error: an
+// refused records that a master has answered a call with an error. If the call was no acquire, such as an extension, an
 // acquire would fail as well.
 func (h *Health) refused(i int, err error) {
 	if transport.Answered(err) && !transport.ConcernsKey(err) && !transport.NotLoaded(err) {

@@ -65,6 +65,7 @@ type Round struct {
 	Start   clock.Instant // before the first byte was queued
 	Key     string        // the name, for errors
 	LeaseID string        // the id in an acquire
+	Waiter  bool          // whether the acquire has a ticket
 
 	sender   *Sender
 	observer VoteObserver // nil if there is none
@@ -193,10 +194,11 @@ func (r *Round) Reply(i int, value any, err error) {
 // Record counts the vote of master i. It must be called only once for each master.
 func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
-	if r.LeaseID != "" {
-		r.sender.Health.saw(i, &v) // before the vote counts: a caller of Complete may read the health next
-	} else if v.Err != nil {
+	switch { // before the vote counts: a caller of Complete may read the health next
+	case v.Err != nil:
 		r.sender.Health.refused(i, v.Err)
+	case v.Outcome == quorum.Granted && r.LeaseID != "" && !r.Waiter:
+		r.sender.Health.grants(i)
 	}
 	r.mu.Lock()
 	r.votes[i] = v

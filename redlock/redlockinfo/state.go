@@ -27,7 +27,7 @@ const (
 	StateDown       State = "down"       // unreachable, or refused by the pool
 	StateQuarantine State = "quarantine" // does not vote, because it may have lost locks that are still valid
 	StateVoting     State = "voting"
-	StateFailing    State = "failing" // votes, but its last acquire ended in an error, or its clock is wrong
+	StateFailing    State = "failing" // votes, but answers calls with an error, or its clock is wrong
 	StateBlocked    State = "blocked" // cannot vote until a problem is fixed
 )
 
