@@ -62,10 +62,20 @@ func useURL(url func(e *adviceEnv) string) func(*adviceEnv, *printed) {
 func plainURL(e *adviceEnv, _ *printed) { e.urls[1] = e.named(e.master.URL()) }
 
 // runForever runs a script on master 1 until the script is killed.
-func runForever(e *adviceEnv) {
+func runForever(e *adviceEnv) { e.busy("EVAL", "while true do end", 0) }
+
+// callForever calls a function on master 1 until the function is killed.
+func callForever(e *adviceEnv) {
+	e.admin("FUNCTION", "LOAD",
+		"#!lua name=test\nredis.register_function('forever', function() while true do end end)")
+	e.busy("FCALL", "forever", 0)
+}
+
+// busy sends a command that does not end to master 1.
+func (e *adviceEnv) busy(command string, args ...any) {
 	e.admin("CONFIG", "SET", "lua-time-limit", "1")
 	c := redistest.Dial(e.t, e.master)
-	if err := c.Send("EVAL", "while true do end", "0"); err != nil {
+	if err := c.Send(command, args...); err != nil {
 		e.t.Fatal(err)
 	}
 	if err := c.Flush(); err != nil {
@@ -108,7 +118,8 @@ func connectionAdvice() []adviceCase {
 				setting("requirepass", "secret")(e)
 				e.urls[1] = e.named("redis://:secret@" + e.outside())
 			}},
-		{name: "busy", about: "connection", what: "BUSY", spoil: runForever},
+		{name: "busy", about: "connection", what: "SCRIPT KILL", spoil: runForever},
+		{name: "busy with a function", about: "connection", what: "FUNCTION KILL", spoil: callForever},
 		{name: "a proxy", about: "connection", what: "unknown command", apply: plainURL, spoil: func(e *adviceEnv) {
 			s := redistest.Test(e.t, 1, redisproc.Config{Args: []string{"--rename-command", "INFO", ""}})[0]
 			e.urls[1] = e.named(s.URL())

@@ -55,7 +55,7 @@ var spoiled = map[string][]string{
 	"OOM command not allowed":               {"full"},
 	"WRONGPASS":                             {"no password", "wrong password"},
 	"MISCONF":                               {"failed snapshot"},
-	"BUSY ...":                              {"busy"},
+	"BUSY ...":                              {"busy", "busy with a function"},
 	"it is still loading its data":          {"loading"},
 	"ERR max number of clients reached":     {"too many clients"},
 	"NOREPLICAS ...":                        {"no replicas"},

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -40,7 +41,6 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.NoRight:       {"rights", "grant its user the rights that redlock check lists"},
 	fault.MaxClients:    {"connection", stepClients},
 	fault.Protected:     {"connection", stepProtected},
-	fault.Busy:          {"connection", stepBusy},
 	fault.ClusterDown:   {"connection", StepMessage},
 }
 
@@ -57,7 +57,8 @@ func (e *Error) connecting() bool {
 // and findings of package diagnose contain the same step. user is the name that the client logs in with.
 func (e *Error) Advice(user string) (about, do string) {
 	cause := fault.CauseOf(e.Err)
-	refused := errors.As(e.Err, new(redis.Error))
+	var reply redis.Error
+	refused := errors.As(e.Err, &reply)
 	switch {
 	case !e.connecting() && !refused: // the next attempt to connect shows more
 		return "connection", ""
@@ -65,6 +66,10 @@ func (e *Error) Advice(user string) (about, do string) {
 		return "rights", fmt.Sprintf(infoRight, user)
 	case errors.Is(e.Err, ErrRefused): // the error has its own advice
 		return "connection", ""
+	case cause == fault.Busy && strings.Contains(string(reply), "FUNCTION KILL"): // it refuses SCRIPT KILL
+		return "connection", fmt.Sprintf(stepBusy, "FUNCTION")
+	case cause == fault.Busy:
+		return "connection", fmt.Sprintf(stepBusy, "SCRIPT")
 	case e.Op == "credentials":
 		return "rights", stepSecret
 	case e.Op == "select" && cause == fault.NoRight:
@@ -113,7 +118,7 @@ const (
 	stepClients   = "stop a program that holds no locks and has many connections there"
 	stepProtected = "decide who may access it: give it a password (requirepass) that is in the URLs of all clients, or " +
 		"bind it to an address that only clients reach"
-	stepBusy = "a script is running there: end it with `SCRIPT KILL`; if the reply is UNKILLABLE, the script has " +
+	stepBusy = "a script is running there: end it with `%s KILL`; if the reply is UNKILLABLE, the script has " +
 		"written data: if it does not end, stop this server, and start it after the max TTL has passed"
 	stepProxy  = "use the address of the master itself: this seems to be a proxy, which does not answer INFO"
 	StepPlain  = "use the TLS port, or redis:// instead of rediss://"
