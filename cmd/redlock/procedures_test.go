@@ -297,7 +297,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	p.sh(exitDone, "redlock admit --config locks.json")
 	m := p.join("web-1", true)
 	p.kill(0, 1, 2)
-	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "3 of 5 masters are down") {
+	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "3 of 5 masters cannot be used") {
 		t.Error(out)
 	}
 	if !eventuallyTrue(func() bool { return errors.Is(m.kept.Err(), redlock.ErrLost) }) {
@@ -320,7 +320,7 @@ func TestDocumentedRecoveryOfLostMasters(t *testing.T) {
 	m := p.join("web-1", true)
 	m.shut()
 	p.kill(0, 1, 2, 3, 4)
-	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "5 of 5 masters are down") {
+	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "5 of 5 masters cannot be used") {
 		t.Error(out)
 	}
 	out := p.sh(exitNoQuorum, "redlock check --config locks.json")

@@ -147,7 +147,7 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	case !step.writes():
 		return nil
 	case s.lost(admin.Of(s.Locker).Masters(), false) != nil:
-		return errors.New("redlock set: nothing was changed: too many masters are down: follow the steps that are shown")
+		return errors.New("redlock set: nothing was changed: too many masters cannot be used: follow the steps that are shown")
 	}
 	if err := approve(ctx, con, s.client, s.effects(ctx, step)); err != nil {
 		return err
@@ -393,16 +393,16 @@ func count(masters []redlockinfo.Master, set []string, state redlockinfo.State) 
 	return n
 }
 
-// lost returns what to do if a majority of the old or of the next masters is down, or nil if neither is. raised reports
-// whether a majority of the old masters has the epoch.
+// lost returns what to do if a majority of the old or of the next masters is down, or refuses this client, or nil if
+// neither is. raised reports whether a majority of the old masters has the epoch.
 func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []string) {
 	for k, set := range [][]string{s.Masters, s.Next} {
 		down, needed := count(masters, set, "down"), len(set)/2+1
 		if len(set) == 0 || len(set)-down >= needed {
 			continue
 		}
-		title := fmt.Sprintf("%d of %d masters are down, and %d are needed: start them again; if they are lost for good:",
-			down, len(set), needed)
+		title := fmt.Sprintf("%d of %d masters cannot be used, and %d are needed: redlock check shows the next step for each; "+
+			"if they are lost for good:", down, len(set), needed)
 		if k == 1 && !raised {
 			return []string{title, fmt.Sprintf("  1. start the clients again with the file of epoch %d: no majority refuses "+
 				"this epoch", s.Epoch-1)}

@@ -70,6 +70,17 @@ func TestOneMasterHasNoneToSpare(t *testing.T) {
 	f.call(exitDone, "notice: quorum", "check")
 }
 
+// If the masters run, but refuse the client of the command, no output says to start them, which would cost locks.
+func TestRunningMastersAreNotToBeStarted(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	for i, url := range f.urls { // a mistake in the file of the operator
+		f.urls[i] = strings.Replace(url, "redis://", "rediss://", 1)
+	}
+	f.call(exitNoQuorum, "2 are needed\n    risk: no lock can be acquired\n    fix: follow the advice for the masters below", "check")
+	call(t, exitNoQuorum, "2 are needed: redlock check shows the next step for each;", "set", setText(t, f.urls))
+}
+
 // agree waits until check ends with status and says spare, and compares all outputs. It reports whether they agree.
 func agree(t *testing.T, name string, urls []string, status, spare int) bool {
 	t.Helper()

@@ -209,8 +209,9 @@ const oneLess = "if one of them fails, no lock can be acquired"
 func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.Duration) string {
 	up := set
 	for k, i := range c.View.Config.Order {
-		if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool {
-			return f.Master == c.Masters[k].Addr && f.About == "connection" && f.NoVote
+		if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool { // others run, and refuse this client
+			silent := f.Fix == stepStart || f.Fix == stepReach || f.Fix == transport.StepHangs
+			return f.Master == c.Masters[k].Addr && f.NoVote && silent
 		}) {
 			up &^= quorum.One(i)
 		}
