@@ -81,6 +81,15 @@ func TestRunningMastersAreNotToBeStarted(t *testing.T) {
 	call(t, exitNoQuorum, "2 are needed: redlock check shows the next step for each;", "set", setText(t, f.urls))
 }
 
+// Acquires of a free name do not need the right to ZADD, so the master votes, also for a client that connects now.
+func TestRightOfSomeCallsCostsNoVote(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	f.do(1, "ACL", "SETUSER", "default", "-zadd")
+	f.call(exitDanger, "zadd\n    risk: it still votes, but it refuses some calls, or clients that connect now\n", "check")
+	f.call(exitDone, "3 of 3 masters vote", "status")
+}
+
 // agree waits until check ends with status and says spare, and compares all outputs. It reports whether they agree.
 func agree(t *testing.T, name string, urls []string, status, spare int) bool {
 	t.Helper()

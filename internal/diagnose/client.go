@@ -78,7 +78,7 @@ func (c *Client) Judge(report []redlockinfo.Finding) redlockinfo.Verdict {
 
 const (
 	noLock     = "no lock can be acquired"
-	stillVotes = "it still votes, but a client that connects now has no vote from it"
+	stillVotes = "it still votes, but it refuses some calls, or clients that connect now"
 )
 
 func noVote(f redlockinfo.Finding) bool { return f.NoVote }
@@ -255,7 +255,7 @@ func admissionOf(
 		}
 		what := plain(m.Err)
 		if m.Left > 0 {
-			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
+			what += fmt.Sprintf("; %v left", m.Left.Round(time.Second))
 		}
 		find(warning, "quarantine", what, sayNoVote, admission.StepNothing)
 	case redlockinfo.StateBlocked:
