@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,25 +296,35 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 // ask reads the memory use of a master, and its number of refused commands for each error code.
 func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	began := time.Now()
-	memory := info(ctx, t, i, "memory")
-	if memory["used_memory"] == "" {
+	stats := info(ctx, t, i, "all") // at one instant
+	if stats["used_memory"] == "" {
 		return
 	}
 	m.Latency = float64(time.Since(began).Microseconds()) / 1000
 	if at, err := redis.Int64s(ask(ctx, t, i, frame.Command("time", "TIME"))); err == nil && len(at) == 2 {
 		m.ahead = time.Until(time.Unix(at[0], at[1]*1000))
 	}
-	m.Used, _ = strconv.ParseInt(memory["used_memory"], 10, 64)
-	m.Limit, _ = strconv.ParseInt(memory["maxmemory"], 10, 64)
+	m.Used, _ = strconv.ParseInt(stats["used_memory"], 10, 64)
+	m.Limit, _ = strconv.ParseInt(stats["maxmemory"], 10, 64)
 	m.refused = make(map[string]int64)
-	for key, value := range info(ctx, t, i, "errorstats") {
-		code := strings.TrimPrefix(key, "errorstat_")
-		n, err := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
-		if err == nil && code != "NOSCRIPT" && code != "ERR" { // caused by new scripts and by unknown commands
-			m.refused[code] = n
+	for key, value := range stats {
+		code, counts := strings.CutPrefix(key, "errorstat_")
+		if counts && code != "NOSCRIPT" && code != "ERR" { // caused by new scripts and by unknown commands
+			n, _ := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
+			m.refused[code] += n
+		}
+		if optional.MatchString(key) {
+			_, value, _ = strings.Cut(value, "rejected_calls=")
+			value, _, _ = strings.Cut(value, ",")
+			n, _ := strconv.ParseInt(value, 10, 64)
+			m.refused["NOPERM"] -= n
 		}
 	}
 }
+
+// optional matches the statistics of commands that clients try when they connect, and can do without: the documented
+// rights do not include them.
+var optional = regexp.MustCompile(`^cmdstat_(config|client|acl)`)
 
 // info returns one section of INFO, which is empty if the master does not answer.
 func info(ctx context.Context, t *transport.Transport, i int, section string) map[string]string {

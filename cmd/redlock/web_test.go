@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -220,6 +223,44 @@ func TestPageShowsFaults(t *testing.T) {
 	dark := view(t, f.page(""), "0")
 	dark.sees("the start, dark", "No lock can be acquired")
 	f.looks(dark, "rgb(20, 22, 26)")
+}
+
+// A client with the documented rights asks for settings that it may not read. Only refusals of other commands are shown.
+func TestPageShowsNoOptionalRefusals(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	w, login := f.looker(), []any{"ACL", "SETUSER", "lock", "on", ">secret"}
+	for word := range strings.FieldsSeq(scripts.Prefix("redlock").Rule()) {
+		login = append(login, word)
+	}
+	redistest.Do(t, f.servers[0], login...)
+	refusal := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.look()
+		return slices.ContainsFunc(w.news, func(e webEvent) bool { return strings.Contains(e.Text, "NOPERM") })
+	}
+	if !eventuallyTrue(func() bool { return !refusal() && w.states["0"+f.servers[0].Addr()].refused != nil }) {
+		t.Fatalf("the page does not read the statistics: %+v", w.states)
+	}
+	urls := slices.Clone(f.urls)
+	urls[0] = "redis://lock:secret@" + f.servers[0].Addr()
+	if !eventuallyTrue(func() bool {
+		command(append([]string{"status"}, urls...)...)
+		return strings.Contains(fmt.Sprintf("%s", f.do(0, "INFO", "errorstats")), "errorstat_NOPERM")
+	}) {
+		t.Error("the client was refused nothing")
+	}
+	if refusal() {
+		t.Errorf("the page shows the refusal of a right that is not documented: %+v", w.news)
+	}
+	f.do(0, "ACL", "SETUSER", "lock", "-evalsha")
+	if !eventuallyTrue(func() bool {
+		command(append([]string{"status"}, urls...)...)
+		return refusal()
+	}) {
+		t.Errorf("the page does not show the refusal of EVALSHA: %+v", w.news)
+	}
 }
 
 // holdMany locks names until the test ends.
