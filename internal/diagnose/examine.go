@@ -365,7 +365,8 @@ func (f *facts) probed(need right, refused redis.Error, prefix string) {
 	}
 	switch fault.CauseOf(refused) {
 	case fault.NoSuchCommand:
-		f.renamed = append(f.renamed, need.rule)
+		command, _, _ := strings.Cut(need.rule, "|") // a command is renamed with its subcommands
+		f.renamed = append(f.renamed, command)
 		d.rule += " (renamed or unknown)"
 	case fault.NoRight:
 		if d.grant = grantOf(need, refused, prefix); d.grant == "" {

@@ -180,8 +180,10 @@ func TestCheckReportsRefusedScripts(t *testing.T) {
 func TestScriptsAreLoadedOrSent(t *testing.T) {
 	for _, command := range []string{"SCRIPT", "EVAL"} {
 		p := open(t, []string{startServer(t, "--rename-command", command, "").URL()}, patient()...)
-		if said := finding(t, p, "rights"); len(said) != 1 || said[0].Severity != warning {
-			t.Errorf("without %s the findings are %v, want one warning", command, said)
+		step := "remove rename-command of " + strings.ToLower(command) + " from the server's configuration, and restart it"
+		if said := finding(t, p, "rights"); len(said) != 1 || said[0].Severity != warning ||
+			!strings.HasPrefix(said[0].Fix, step) {
+			t.Errorf("without %s the findings are %v, want one warning, with the step %q", command, said, step)
 		}
 	}
 }

@@ -28,8 +28,9 @@ const (
 	stepFile      = "free space on its disk, or fix what its log reports; then it continues by itself"
 	stepReplicas  = "detach each replica: `REPLICAOF NO ONE` on %s"
 	stepInStep    = "start its replicas, or correct the network between it and them"
-	stepRenamed   = "remove rename-command of %s from the server's configuration"
-	stepDecide    = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +
+	stepRenamed   = "remove rename-command of %s from the server's configuration, and restart it; it votes after its " +
+		"quarantine"
+	stepDecide = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +
 		"yes, appendfsync always and no-appendfsync-on-rewrite no"
 	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
 		"by `SELECT %d` and `DEL %s`"
