@@ -258,7 +258,7 @@ func TestRunNamesSurvivors(t *testing.T) {
 	pid, _ := strconv.Atoi(string(found[1]))
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	last, want := lines[len(lines)-1], fmt.Sprintf(`cannot be killed: %d "sleep"; the lock of ["a"] was not released`, pid)
+	last, want := lines[len(lines)-1], fmt.Sprintf(`cannot be killed: %d "sleep"; the lock of "a" was not released`, pid)
 	if cmd.ProcessState.ExitCode() != exitRunLeft || !strings.Contains(last, want) {
 		t.Errorf("redlock ended with status %d and %q, want %d and %q", cmd.ProcessState.ExitCode(), last, exitRunLeft, want)
 	}

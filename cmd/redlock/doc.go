@@ -52,7 +52,7 @@
 // following. lock and unlock return 0 or one of the following.
 //
 //	64   usage error; nothing was sent
-//	69   too few masters can vote, or the votes are split between clients
+//	69   too few masters can vote, the votes are split between clients, or the name is another kind of lock
 //	71   processes of the command still run, and cannot be killed; the last line names them
 //	74   the output of redlock could not be written
 //	75   another client holds the lock; --conflict-exit-code sets another status

@@ -75,7 +75,8 @@ the command continues.
 Exit status: that of the command, or 128 plus the signal number if a signal has ended the command. redlock itself
 returns:
    64  usage error; nothing was sent
-   69  too few masters can vote, or the votes are split between clients
+   69  too few masters can vote, the votes are split between clients, or the name is another kind
+       of lock
    71  processes of the command still run, and cannot be killed; the last line names them
    74  the output of redlock could not be written
    75  another client holds the lock (EX_TEMPFAIL); --conflict-exit-code sets another status
@@ -235,7 +236,7 @@ func (r *runner) underLock(l *client, path string, argv []string) error {
 	if left := job.end(); len(left) > 0 { // processes that the command left running must not outlive the lock
 		l.abandon()
 		return &exit{exitRunLeft, fmt.Errorf("redlock run: these processes of the command still run, and cannot be "+
-			"killed: %s; the lock of %q was not released, and ends within %v", strings.Join(left, ", "), r.names, r.flags.ttl)}
+			"killed: %s; the lock of %s was not released, and ends within %v", strings.Join(left, ", "), r.quoted(), r.flags.ttl)}
 	}
 	if failed != nil {
 		_ = r.giveBack(lock) // giveBack prints its errors
@@ -295,11 +296,11 @@ func (r *runner) watch(lock *locks, job *job) time.Duration {
 		if m := r.flags.maxHold; m > 0 && now.Sub(r.began) >= m-grace-time.Second { // r.began may be late
 			why = fmt.Sprintf("reaches --max-hold %v", m)
 		}
-		r.giveUp(job, fmt.Errorf("redlock run: the lock of %q %s, and ends in %v",
-			r.names, why, left.Round(time.Millisecond)))
+		r.giveUp(job, fmt.Errorf("redlock run: the lock of %s %s, and ends in %v",
+			r.quoted(), why, left.Round(time.Millisecond)))
 		r.end, r.kill = now.Add(left), now.Add(left)
 	default:
-		r.giveUp(job, fmt.Errorf("redlock run: %q: %w", r.names, err))
+		r.giveUp(job, fmt.Errorf("redlock run: %s: %w", r.quoted(), err))
 		r.kill = now.Add(min(grace, r.end.Sub(now)))
 	}
 	wait := r.kill.Sub(now)
@@ -309,6 +310,9 @@ func (r *runner) watch(lock *locks, job *job) time.Duration {
 	}
 	return wait
 }
+
+// quoted returns the names for an error.
+func (r *runner) quoted() string { return strings.Trim(fmt.Sprintf("%q", r.names), "[]") }
 
 // giveUp first asks the command to end, and then prints why, because printing may block.
 func (r *runner) giveUp(job *job, why error) {

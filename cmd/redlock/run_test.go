@@ -230,7 +230,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 		t.Errorf("the command lived for %v after the masters had stopped, want at most 5s", took)
 	}
 	f.thaw(0, 1)
-	p.ends(exitRunLost, "cannot be kept")
+	p.ends(exitRunLost, `redlock run: the lock of "a" cannot be kept, and ends in `)
 	if !strings.Contains(p.said(), "term\n") {
 		t.Errorf("the command did not get TERM:\n%s", p.said())
 	}
