@@ -31,7 +31,8 @@ forgotten a lease whose client, although it was paused or cut off, still holds t
 it is unknown whether a name is held; the command then shows which masters have a lease.
 
 The output is a snapshot: do not use it to decide whether an action is safe. The queue is merged from the first ten
-waiters of each master. A waiter that has died stays in the queue for about twenty seconds.
+waiters of each master. All calls of a client that wait for the name are one waiter. A waiter that has died stays in
+the queue for about twenty seconds.
 
 With --watch, the command polls the masters, and prints each change, until it is interrupted.
 
