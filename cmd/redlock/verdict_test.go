@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -88,6 +89,22 @@ func TestRightOfSomeCallsCostsNoVote(t *testing.T) {
 	f.do(1, "ACL", "SETUSER", "default", "-zadd")
 	f.call(exitDanger, "zadd\n    risk: it still votes, but it refuses some calls, or clients that connect now\n", "check")
 	f.call(exitDone, "3 of 3 masters vote", "status")
+}
+
+// With a mistyped prefix, a restricted user may read no key. Equal findings of the masters are one.
+func TestFindingsOfMastersAreJoined(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	words := []any{"SETUSER", "lock", "on", ">secret"}
+	for word := range strings.FieldsSeq(scripts.Prefix("redlock").Rule()) {
+		words = append(words, word)
+	}
+	f.all("ACL", words...)
+	for i, s := range f.servers {
+		f.urls[i] = "redis://lock:secret@" + s.Addr()
+	}
+	f.call(exitNoQuorum, strings.Join(f.addrs(), ", ")+": failure: quarantine\n    it cannot be admitted: admit: NOPERM this "+
+		"user has no permissions to access one of the keys used as arguments\n", "check", "--prefix", "redlokc")
 }
 
 // agree waits until check ends with status and says spare, and compares all outputs. It reports whether they agree.

@@ -126,7 +126,7 @@ func ofError(m *redlockinfo.Master) redlockinfo.Finding {
 		f.About, f.What, f.Risk, f.Fix = unfit.About, unfit.What, unfit.Risk, unfit.Fix
 	case errors.As(m.Err, &e):
 		about, do := e.Advice(cmp.Or(e.User, "USER"))
-		f.About, f.What = about, strings.TrimPrefix(e.WithoutAdvice(), "pool: "+m.Addr+": ")
+		f.About, f.What = about, plain(m.Addr, m.Err)
 		switch {
 		case do != "":
 		case e.Op == "connect":
@@ -138,7 +138,7 @@ func ofError(m *redlockinfo.Master) redlockinfo.Finding {
 			f.Fix = do
 		}
 	default:
-		f.What = plain(m.Err)
+		f.What = plain(m.Addr, m.Err)
 	}
 	return f
 }
@@ -226,9 +226,14 @@ func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.D
 	return admission.StepMasters
 }
 
-// plain returns the text of an error without the name of the package.
-func plain(err error) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
+// plain returns the text of an error about a master, without the names of the package and of the master, so that the
+// errors of several masters can be equal, and without advice of the transport, since findings have their own.
+func plain(master string, err error) string {
+	text := err.Error()
+	if e := (*transport.Error)(nil); errors.As(err, &e) {
+		text = e.WithoutAdvice()
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(text, "redlock: "), "pool: "+master+": ")
 }
 
 // admissionOf returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
@@ -253,7 +258,7 @@ func admissionOf(
 		if wrongClock { // the master stays in quarantine until its clock is corrected
 			break
 		}
-		what := plain(m.Err)
+		what := plain(m.Addr, m.Err)
 		if m.Left > 0 {
 			what += fmt.Sprintf("; %v left", m.Left.Round(time.Second))
 		}
@@ -264,14 +269,14 @@ func admissionOf(
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
 		case errors.Is(m.Err, admission.ErrNotDurable):
 			if !explained("persistence") {
-				find(failure, "persistence", plain(cause), sayNoVote, fix)
+				find(failure, "persistence", plain(m.Addr, cause), sayNoVote, fix)
 			}
 		case admission.WrongList(m.Err):
-			find(failure, "list", plain(cause), sayNoVote, fix)
+			find(failure, "list", plain(m.Addr, cause), sayNoVote, fix)
 		case errors.Is(m.Err, admission.ErrShardLayout):
-			find(failure, "shards", "it cannot be admitted: "+plain(cause), sayNoVote, fix)
+			find(failure, "shards", "it cannot be admitted: "+plain(m.Addr, cause), sayNoVote, fix)
 		default:
-			find(failure, "quarantine", "it cannot be admitted: "+plain(cause), sayNoVote, fix)
+			find(failure, "quarantine", "it cannot be admitted: "+plain(m.Addr, cause), sayNoVote, fix)
 		}
 	case redlockinfo.StateConnecting:
 		find(warning, "quarantine", "it is not known yet whether the master votes", sayNoVote, admission.StepAgain)
