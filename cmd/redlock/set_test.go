@@ -35,6 +35,25 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
+// H98: a master that has lost its data, and was admitted alone by mistake, does not vote because of a change: it may
+// have forgotten a held lock. The advice is to put it into quarantine.
+func TestSetRaisesNoStrayRecord(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 5, redisproc.Config{})
+	path := filepath.Join(t.TempDir(), "masters.json")
+	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit"}, f.urls[:3]...)...)
+	call(t, exitDone, "2 of 2 masters vote", append([]string{"admit"}, f.urls[3:]...)...)
+	f.restart(1)
+	call(t, exitDone, "1 of 1 masters vote", "admit", f.urls[1])
+	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
+	call(t, exitDone, "set --raise "+path+": 2 of 3 masters refuse", "set", "--yes", "-raise", path)
+	call(t, exitDone, "2 of 3 old masters vote", "status", "--config", path)
+	addr := f.servers[1].Addr()
+	call(t, exitDanger, "replace it: `redlock quarantine --master "+addr+"`, with the URLs", "check", "--config", path)
+	call(t, exitDone, "2 of 3 old masters vote", "quarantine", "--yes", "--master", addr, "--config", path)
+	call(t, exitDanger, "the master is in quarantine until", "check", "--config", path)
+}
+
 // age changes the records of all masters that are not in dead, as if the epoch had been raised earlier by d.
 func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	f.t.Helper()

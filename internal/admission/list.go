@@ -165,11 +165,11 @@ func (d *Deployment) otherMasters(i, j int) error {
 	case r.Epoch > c.Epoch:
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters,
 			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
-	case r.Final < c.LeastFinal(j):
-		return d.incomplete(j)
 	case sure:
 		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
 			d.Addr(j))
+	case r.Final < c.LeastFinal(j):
+		return d.incomplete(j)
 	}
 	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s",
 		ErrMasterList, here, record, there, stray), stepList)

@@ -155,7 +155,7 @@ func (c *Client) levelMaxTTL(ctx context.Context) error {
 			return nil
 		}
 		return c.write(ctx, "change", scripts.AdmitMaxTTL, added, true,
-			func(st *admission.State, r *scripts.Record) (bool, error) {
+			func(_ int, st *admission.State, r *scripts.Record) (bool, error) {
 				r.MaxTTL, r.Quarantine = max(r.MaxTTL, longest), max(r.Quarantine, longest)
 				return st.Record.MaxTTL >= longest, disagrees(st)
 			})
@@ -165,7 +165,7 @@ func (c *Client) levelMaxTTL(ctx context.Context) error {
 // writeNumbers writes the lists and the numbers of w into the records.
 func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 	return c.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
-		func(st *admission.State, r *scripts.Record) (bool, error) {
+		func(i int, st *admission.State, r *scripts.Record) (bool, error) {
 			//mutant:abort-quarantine = false
 			if w.Voting && !st.Admitted {
 				return false, errors.New("not voting")
@@ -173,7 +173,7 @@ func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 			if w.Has(st) {
 				return true, nil
 			}
-			if !w.May(st) {
+			if !w.May(i, st) {
 				return false, errors.New("the admission record belongs to another change of the masters")
 			}
 			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch

@@ -123,7 +123,7 @@ func (c *Client) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 		if err := c.raiseQuarantines(ctx, all, d); err != nil {
 			return err
 		}
-		longest := func(st *admission.State, r *scripts.Record) (bool, error) {
+		longest := func(_ int, st *admission.State, r *scripts.Record) (bool, error) {
 			r.MaxTTL = d
 			return st.Record.Quarantine >= d && st.Record.MaxTTL >= d, disagrees(st)
 		}
@@ -136,7 +136,7 @@ func (c *Client) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 // has changed may show that its master lost its data, and is in a shorter quarantine again.
 func (c *Client) raiseQuarantines(ctx context.Context, all quorum.Rule, d time.Duration) error {
 	for range 10 {
-		longer := func(st *admission.State, r *scripts.Record) (has bool, err error) {
+		longer := func(_ int, st *admission.State, r *scripts.Record) (has bool, err error) {
 			r.Quarantine = max(r.Quarantine, d)
 			return st.Record.Quarantine >= d, disagrees(st)
 		}
@@ -171,7 +171,7 @@ func (c *Client) write(
 	has change,
 ) error {
 	err := c.onEach(ctx, op, rule, every, func(i int) error { // first check whether the change can succeed
-		_, _, err := wanted(&c.monitor.View().Masters[i], has)
+		_, _, err := wanted(i, &c.monitor.View().Masters[i], has)
 		return err
 	})
 	if err != nil {
@@ -211,16 +211,16 @@ func (c *Client) onEach(ctx context.Context, op string, rule quorum.Rule, every 
 	return failed(op, c.cfg.Prefix, f)
 }
 
-// A change reports whether a master already has the intended record. If not, it changes r, a copy of the record, to the
+// A change reports whether master i already has the intended record. If not, it changes r, a copy of the record, to the
 // intended one. It returns an error if the master must not get that record.
-type change func(st *admission.State, r *scripts.Record) (has bool, err error)
+type change func(i int, st *admission.State, r *scripts.Record) (has bool, err error)
 
-// wanted returns the record that f intends for a master, and whether the master already has it.
-func wanted(st *admission.State, f change) (r scripts.Record, has bool, err error) {
+// wanted returns the record that f intends for master i, and whether the master already has it.
+func wanted(i int, st *admission.State, f change) (r scripts.Record, has bool, err error) {
 	if r = st.Record; st.Text == "" {
 		return r, false, cmp.Or(st.Err, errors.New("no admission record that this client may change"))
 	}
-	if has, err = f(st, &r); err != nil {
+	if has, err = f(i, st, &r); err != nil {
 		err = cmp.Or(st.Err, err)
 	}
 	return r, has, err
@@ -232,7 +232,7 @@ func (c *Client) writeOne(
 ) error {
 	for range 10 { // other clients may change the record at the same time
 		st := &c.monitor.View().Masters[i]
-		record, done, err := wanted(st, has)
+		record, done, err := wanted(i, st, has)
 		if done || err != nil {
 			return err
 		}

@@ -195,6 +195,10 @@ type Writing struct {
 	Rule   quorum.Rule    // the masters whose records are written; a majority of each set must have the configuration
 	Record scripts.Record // only Masters, Next, Epoch and Final are written
 	Voting bool           // whether masters in quarantine are neither written nor counted
+
+	from  *quorum.Config // the configuration of the client
+	added quorum.Set     // masters on which no lock depends alone yet, so that they may have been admitted just now
+	wait  time.Duration  // after which a master with the record of another deployment cannot have forgotten a lock
 }
 
 // Raise returns the writing that makes the masters refuse clients with an earlier epoch.
@@ -203,12 +207,14 @@ func Raise(s Seen) ([]Writing, error) {
 	if c.Epoch == 0 {
 		return nil, fmt.Errorf("the configuration has epoch 0, the first, which is not written")
 	}
-	w := Writing{Rule: c.Rule, Record: record(c)}
-	if !c.Rule.Joint() {
-		if p := Look(s); !p.OpenAll {
-			return nil, incomplete(p.Open, c.Rule.Old)
-		}
+	w, p := s.writing(c.Rule, record(c)), Look(s)
+	switch {
+	case !c.Rule.Joint() && !p.OpenAll:
+		return nil, incomplete(p.Open, c.Rule.Old)
+	case !c.Rule.Joint():
 		w.Record.Final = c.Epoch
+	case !p.RaisedAll: // Finish comes long after this
+		w.added = c.Rule.Next &^ c.Rule.Old
 	}
 	return []Writing{w}, nil
 }
@@ -232,7 +238,7 @@ func Finish(s Seen) ([]Writing, error) {
 		return nil, fmt.Errorf("%w: locks of the old masters alone may live for another %v",
 			admission.ErrIncomplete, p.Left.Round(time.Millisecond))
 	}
-	w := Writing{Rule: quorum.Rule{Old: c.Rule.Next}, Record: record(c)}
+	w := s.writing(quorum.Rule{Old: c.Rule.Next}, record(c))
 	w.Record.Final = c.Epoch + 1
 	return []Writing{w}, nil
 }
@@ -251,19 +257,24 @@ func Abort(s Seen) (list []Writing, err error) {
 			c.Epoch+1)
 	}
 	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}
-	list = []Writing{
-		{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final, Voting: true},
-		{Rule: quorum.Rule{Old: c.Rule.Old}, Record: final},
-	}
-	list[1].Record.Final = final.Epoch
+	list = []Writing{s.writing(quorum.Rule{Old: c.Rule.Next}, final), s.writing(quorum.Rule{Old: c.Rule.Old}, final)}
+	list[0].Voting, list[0].added, list[1].Record.Final = true, c.Rule.Next&^c.Rule.Old, final.Epoch
 	return list, nil
 }
 
-// May reports whether w may be written to a master. The epoch of w must be later than that of the record, or be the
+func (s Seen) writing(rule quorum.Rule, r scripts.Record) Writing {
+	return Writing{Rule: rule, Record: r, from: s.Config, wait: s.needed()}
+}
+
+// May reports whether w may be written to master i. The epoch of w must be later than that of the record, or be the
 // same with the same lists. The list of the old masters must not replace a record that allows the next masters to act
-// alone.
-func (w *Writing) May(st *admission.State) bool {
+// alone. A master that was not added just now, but has the record of another deployment, may have lost its data and have
+// been admitted by mistake, so it must have been admitted for long enough.
+func (w *Writing) May(i int, st *admission.State) bool {
+	stray := !w.added.Has(i) && !names(st, w.from)
 	switch {
+	case stray && ballot.Span(st.Read-st.Record.Since) < w.wait:
+		return false
 	case st.Record.Epoch > w.Record.Epoch:
 		return false
 	case st.Record.Epoch == w.Record.Epoch:
