@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// firstLockBound is the maximum time until a first lock on a machine that also runs other tests: less than a quarantine,
-// which takes 30 s. Usually the first lock takes about 20 ms.
+// firstLockBound is the maximum time until a first lock on a machine that also runs other tests: less than a
+// quarantine, which takes 30 s. Usually the first lock takes about 20 ms.
 const firstLockBound = 25 * time.Second
 
 // After redlocktest.Admit, five fresh servers grant a first lock without a quarantine. A server that restarts empty is

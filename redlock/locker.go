@@ -33,8 +33,8 @@ type handle = client.Handle
 func Open(urls []string, opts ...Option) (*Locker, error) { return open([][]string{urls}, opts, false) }
 
 // OpenSharded returns a Locker that distributes names over several shards. A shard is a set of masters that are in no
-// other shard; each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and a
-// shard without a quorum affects only its own names. The limit is 300 shards.
+// other shard; each name belongs to one shard, by rendezvous hashing. So capacity grows with the number of shards, and
+// a shard without a quorum affects only its own names. The limit is 300 shards.
 //
 // All clients must name the same shards in the same order. The admission record of each master contains the number of
 // its shard and the number of shards. A client with another number of shards, or another order, acquires nothing on

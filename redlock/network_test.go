@@ -37,14 +37,8 @@ type peer struct {
 	frozen chan struct{}                             // not nil while the client hangs
 	tamper func(master int, payload string) []string // nil: all messages pass
 	late   func(master int) time.Duration            // delays of the client's messages; nil: none
-	held   map[direction]chan struct{}               // closed to let the messages pass
+	held   map[int]chan struct{}                     // by master; closed to let the messages to it pass
 	answer lie                                       // replaces replies; nil: none
-}
-
-// A direction identifies the messages that go one way between a client and one master.
-type direction struct {
-	master int
-	back   bool // true: from the master to the client
 }
 
 var errKilled = errors.New("the client is dead")
@@ -72,7 +66,7 @@ func (w *cluster) configured(c redlock.Configuration) *peer {
 // newPeer returns a client that is not open yet, so that a test can first disturb its network.
 func (w *cluster) newPeer(id string) *peer {
 	own := &cluster{tester: w.tester, masters: w.masters, wire: &wire{masters: w.masters}}
-	p := &peer{id: id, cluster: own, conns: map[*peerConn]bool{}, held: map[direction]chan struct{}{}}
+	p := &peer{id: id, cluster: own, conns: map[*peerConn]bool{}, held: map[int]chan struct{}{}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.peers = append(w.peers, p)
@@ -152,22 +146,19 @@ func (p *peer) silence(on bool) {
 	p.mute = on
 }
 
-// hold keeps messages to master i in transit until release is called, and holdReplies does the same with replies.
-func (p *peer) hold(i int)        { p.keep(direction{master: i}) }
-func (p *peer) holdReplies(i int) { p.keep(direction{i, true}) }
-
-func (p *peer) keep(d direction) {
+// hold keeps messages to master i in transit until release is called.
+func (p *peer) hold(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held[d] = make(chan struct{})
+	p.held[i] = make(chan struct{})
 }
 
 // release delivers the messages that were held back.
 func (p *peer) release() {
 	p.mu.Lock()
-	for d, ch := range p.held {
+	for i, ch := range p.held {
 		close(ch)
-		delete(p.held, d)
+		delete(p.held, i)
 	}
 	p.mu.Unlock()
 	synctest.Wait()
@@ -204,11 +195,13 @@ func (p *peer) wake() {
 	synctest.Wait()
 }
 
-// pass waits while the client hangs, or while messages in this direction are held, and reports whether c is still
-// open.
-func (c *peerConn) pass(back bool) bool {
+// pass waits while the client hangs, or while a message that is sent is held back, and reports whether c is still open.
+func (c *peerConn) pass(sent bool) bool {
 	c.p.mu.Lock()
-	gates := []chan struct{}{c.p.frozen, c.p.held[direction{c.master, back}]}
+	gates := []chan struct{}{c.p.frozen}
+	if sent {
+		gates = append(gates, c.p.held[c.master])
+	}
 	c.p.mu.Unlock()
 	for _, gate := range gates {
 		if gate == nil {
@@ -294,7 +287,7 @@ type peerConn struct {
 }
 
 func (c *peerConn) Write(b []byte) (int, error) {
-	if !c.pass(false) {
+	if !c.pass(true) {
 		return 0, net.ErrClosed
 	}
 	c.p.mu.Lock()
@@ -372,7 +365,7 @@ func (c *peerConn) Read(b []byte) (int, error) {
 			c.out.WriteString("*3\r\n" + bulk("message") + bulk(channel) + bulk(one))
 		}
 	}
-	if !c.pass(true) {
+	if !c.pass(false) {
 		return 0, net.ErrClosed
 	}
 	return c.out.Read(b)

@@ -236,7 +236,8 @@ func (r *runner) underLock(l *client, path string, argv []string) error {
 	if left := job.end(); len(left) > 0 { // processes that the command left running must not outlive the lock
 		l.abandon()
 		return &exit{exitRunLeft, fmt.Errorf("redlock run: these processes of the command still run, and cannot be "+
-			"killed: %s; the lock of %s was not released, and ends within %v", strings.Join(left, ", "), r.quoted(), r.flags.ttl)}
+			"killed: %s; the lock of %s was not released, and ends within %v",
+			strings.Join(left, ", "), r.quoted(), r.flags.ttl)}
 	}
 	if failed != nil {
 		_ = r.giveBack(lock) // giveBack prints its errors

@@ -147,7 +147,8 @@ func (s *setCall) take(ctx context.Context, con *console, step setStep) error {
 	case !step.writes():
 		return nil
 	case s.lost(admin.Of(s.Locker).Masters(), false) != nil:
-		return errors.New("redlock set: nothing was changed: too many masters cannot be used: follow the steps that are shown")
+		return errors.New("redlock set: nothing was changed: too many masters cannot be used: follow the steps that are " +
+			"shown")
 	}
 	if err := approve(ctx, con, s.client, s.effects(ctx, step)); err != nil {
 		return err
@@ -401,8 +402,8 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 		if len(set) == 0 || len(set)-down >= needed {
 			continue
 		}
-		title := fmt.Sprintf("%d of %d masters cannot be used, and %d are needed: redlock check shows the next step for each; "+
-			"if they are lost for good:", down, len(set), needed)
+		title := fmt.Sprintf("%d of %d masters cannot be used, and %d are needed: redlock check shows the next step for "+
+			"each; if they are lost for good:", down, len(set), needed)
 		if k == 1 && !raised {
 			return []string{title, fmt.Sprintf("  1. start the clients again with the file of epoch %d: no majority refuses "+
 				"this epoch", s.Epoch-1)}

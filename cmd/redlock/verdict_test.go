@@ -78,7 +78,8 @@ func TestRunningMastersAreNotToBeStarted(t *testing.T) {
 	for i, url := range f.urls { // a mistake in the file of the operator
 		f.urls[i] = strings.Replace(url, "redis://", "rediss://", 1)
 	}
-	f.call(exitNoQuorum, "2 are needed\n    risk: no lock can be acquired\n    fix: follow the advice for the masters below", "check")
+	f.call(exitNoQuorum, "2 are needed\n    risk: no lock can be acquired\n    fix: follow the advice for the masters "+
+		"below", "check")
 	call(t, exitNoQuorum, "2 are needed: redlock check shows the next step for each;", "set", setText(t, f.urls))
 }
 
@@ -103,7 +104,8 @@ func TestFindingsOfMastersAreJoined(t *testing.T) {
 	for i, s := range f.servers {
 		f.urls[i] = "redis://lock:secret@" + s.Addr()
 	}
-	f.call(exitNoQuorum, strings.Join(f.addrs(), ", ")+": failure: quarantine\n    it cannot be admitted: admit: NOPERM this "+
+	f.call(exitNoQuorum, strings.Join(f.addrs(), ", ")+": failure: quarantine\n    it cannot be admitted: admit: NOPERM "+
+		"this "+
 		"user has no permissions to access one of the keys used as arguments\n", "check", "--prefix", "redlokc")
 }
 

@@ -225,7 +225,8 @@ func TestPageShowsFaults(t *testing.T) {
 	f.looks(dark, "rgb(20, 22, 26)")
 }
 
-// A client with the documented rights asks for settings that it may not read. Only refusals of other commands are shown.
+// A client with the documented rights asks for settings that it may not read. Only refusals of other commands are
+// shown.
 func TestPageShowsNoOptionalRefusals(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

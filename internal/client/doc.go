@@ -82,7 +82,7 @@
 //     whether it applies. An example, and the table in docs/guide.md.
 //   - A script: X.lua, its SHA and All in internal/scripts/script.go, encode.go, decode.go, rights.go, its reference in
 //     internal/scripts/reference with its case in Eval, and "Calls" in docs/protocol.md.
-//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes, the
-//     words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
+//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes,
+//     the words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
 //   - A command: a file in cmd/redlock, rootCommand in main.go, doc.go, and redlock.1, which "redlock man" prints.
 package client

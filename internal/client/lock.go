@@ -74,7 +74,8 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	return failed("unlock", k.Name(), k.Hold.Unlock(ctx))
 }
 
-// Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold, and hardly waits for the masters.
+// Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold, and hardly waits for the
+// masters.
 func (k *Lock) Drop() {
 	k.Hold.Forgo()
 	ended, cancel := context.WithCancel(context.Background())

@@ -50,7 +50,8 @@ type reason struct {
 }
 
 // The reasons for which a lease ends. An idle lease always ends as unused. A lease that was not won is rolled back
-// instead: see Lease.undo. The errors of expired, unextended and forgotten differ only in their texts: all wrap ErrLost.
+// instead: see Lease.undo. The errors of expired, unextended and forgotten differ only in their texts: all wrap
+// ErrLost.
 var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
 	unextended = &reason{err: fmt.Errorf("%w: its background extension is off", ErrLost), lost: true}

@@ -66,8 +66,8 @@ const (
 	ended
 )
 
-// A Lease is a name that the masters have granted, or may have granted, to one id. It has 512 bytes; the next size class
-// of the allocator is 576.
+// A Lease is a name that the masters have granted, or may have granted, to one id. It has 512 bytes; the next size
+// class of the allocator is 576.
 type Lease struct {
 	m        *Manager
 	Name     string
@@ -149,8 +149,8 @@ func (o *ownership) addLocked(h *Hold) {
 	o.holds = append(o.holds, h)
 }
 
-// removeLocked removes h in constant time: thousands of re-entries may be unlocked together, while the Manager waits for
-// the mutex of the lease.
+// removeLocked removes h in constant time: thousands of re-entries may be unlocked together, while the Manager waits
+// for the mutex of the lease.
 func (o *ownership) removeLocked(h *Hold) {
 	last := len(o.holds) - 1
 	moved := o.holds[last]

@@ -70,8 +70,8 @@ type Env struct {
 	Enter, Leave func()
 }
 
-// A Manager acquires leases, and extends and ends all live leases of one Locker. Of its methods for other packages, only
-// Acquire and Import wait for the network.
+// A Manager acquires leases, and extends and ends all live leases of one Locker. Of its methods for other packages,
+// only Acquire and Import wait for the network.
 type Manager struct {
 	Env
 	number     atomic.Uint64       // number of ids so far

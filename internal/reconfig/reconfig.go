@@ -268,8 +268,8 @@ func (s Seen) writing(rule quorum.Rule, r scripts.Record) Writing {
 
 // May reports whether w may be written to master i. The epoch of w must be later than that of the record, or be the
 // same with the same lists. The list of the old masters must not replace a record that allows the next masters to act
-// alone. A master that was not added just now, but has the record of another deployment, may have lost its data and have
-// been admitted by mistake, so it must have been admitted for long enough.
+// alone. A master that was not added just now, but has the record of another deployment, may have lost its data and
+// have been admitted by mistake, so it must have been admitted for long enough.
 func (w *Writing) May(i int, st *admission.State) bool {
 	stray := !w.added.Has(i) && !names(st, w.from)
 	switch {

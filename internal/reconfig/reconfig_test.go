@@ -184,7 +184,8 @@ func TestStrayRecordIsNotRaisedEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	stray := func(age time.Duration) *admission.State {
-		return &admission.State{Read: 1e15, Record: scripts.Record{Masters: "b", Admitted: true, Since: 1e15 - age.Microseconds()}}
+		record := scripts.Record{Masters: "b", Admitted: true, Since: 1e15 - age.Microseconds()}
+		return &admission.State{Read: 1e15, Record: record}
 	}
 	if w.May(1, stray(59*time.Second)) || !w.May(1, stray(time.Hour)) || !w.May(4, stray(0)) || !w.May(1, &list[1]) {
 		t.Error("a stray record of an old master was raised early, or another record was not raised")

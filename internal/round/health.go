@@ -14,8 +14,8 @@ import (
 
 // Health records what the last calls show about each master. A master may be connected and admitted, and still
 // grant nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing
-// until it grants a lock to a client that has not waited. Acquires are still sent to it. A Health is safe for concurrent
-// use.
+// until it grants a lock to a client that has not waited. Acquires are still sent to it. A Health is safe for
+// concurrent use.
 type Health struct {
 	// OnChange is called when a master starts or stops failing, with no lock held. It must not block.
 	OnChange func(master int)
@@ -30,9 +30,9 @@ func NewHealth(onChange func(master int)) *Health {
 	return &Health{OnChange: onChange, began: time.Now()}
 }
 
-// grants records that a master has granted the lease of an acquire without a ticket. Refusals are ignored, since a master
-// may refuse an acquire without writing, and so without showing that it can write. A grant to a waiter shows no more:
-// Redis lets a script write to a full master once the script has removed another waiter.
+// grants records that a master has granted the lease of an acquire without a ticket. Refusals are ignored, since a
+// master may refuse an acquire without writing, and so without showing that it can write. A grant to a waiter shows no
+// more: Redis lets a script write to a full master once the script has removed another waiter.
 func (h *Health) grants(i int) {
 	h.granted[i].Store(max(1, int64(time.Since(h.began))))
 	if h.failing[i].Load() != nil {

@@ -151,8 +151,8 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	}
 }
 
-// H96: a master that has restarted or was flushed since a round began has another record, or none, and refuses the acquire
-// and the repair of that round.
+// H96: a master that has restarted or was flushed since a round began has another record, or none, and refuses the
+// acquire and the repair of that round.
 func TestAcquireAndRepairNeedTheRecordOfTheirRound(t *testing.T) {
 	enc := scripts.NewEncoder("redlock", 0)
 	for _, role := range []scripts.Role{scripts.Plain, scripts.Reader, scripts.Writer} {

@@ -89,8 +89,8 @@ func Code(err redis.Error) string {
 }
 
 // Inner returns the error of the command inside a script, if text is the error of a script on a server before 7.0. Such
-// a server prepends words and positions ("ERR Error running script ...: @user_script:4: @user_script: 4: -READONLY ...",
-// or only the last position if the script returns the error). Inner returns any other text unchanged.
+// a server prepends words and positions ("ERR Error running script ...: @user_script:4: @user_script: 4: -READONLY
+// ...", or only the last position if the script returns the error). Inner returns any other text unchanged.
 func Inner(text string) string {
 	if found := inner.FindStringSubmatch(text); found != nil {
 		return found[1]
