@@ -275,11 +275,13 @@ func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := micros(now) + (ttl + time.Microsecond - 1).Microseconds()
+	asked := micros(now)
+	until := asked + (ttl + time.Microsecond - 1).Microseconds()
 	if c.known != 0 {
-		at += c.until
+		asked, until = asked+c.ballot, until+c.until
 	}
-	return scripts.Term{TTL: ttl, Until: min(max(at, 0), scripts.MaxBallot)}
+	within := func(us int64) int64 { return min(max(us, 0), scripts.MaxBallot) }
+	return scripts.Term{TTL: ttl, Until: within(until), Asked: within(asked)}
 }
 
 // A Reading is an estimate of all the masters' clocks at one instant, in microseconds.

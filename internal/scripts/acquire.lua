@@ -7,9 +7,11 @@
 --       6 the lease: 'depth token ballot until', and for a repair perhaps ' version value'. until is the client's
 --         estimate of the masters' time, plus the TTL; depth ends in '~' if the lease may linger
 --       7 mode, followed by its arguments; absent for an acquire without a ticket:
---         acquire   8 waiter   9 rank (less is earlier)
---         repair    8 previous, the id of the lease that is replaced; absent for none
+--         acquire   8 waiter, '' for none   9 rank (less is earlier)
+--         repair    8 previous, the id of the lease that is replaced; absent or '' for none
 --         import    8 previous
+--       10 the client's estimate of the masters' time, of 16 digits, if the first ballot is above it: a ballot that
+--         follows a fence that is ahead does not tell the time. Else absent, and the first ballot is the estimate
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, 'depth token ballot'}, place, fence, time us}   held by another lease
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
@@ -50,14 +52,14 @@ local marks = {}
 if not expected then return {6, call('GETRANGE', KEYS[2], 0, 65535), now} end
 -- include holder.lua
 -- Returns the ms after which the lease has expired for this request: by the later of both deadlines.
-local function remaining(ballot)
-  return left == -1 and -1 or math.max(1, left - kept, math.floor((ends - ballot) / 1000) + 1)
+local function remaining(time)
+  return left == -1 and -1 or math.max(1, left - kept, math.floor((ends - time) / 1000) + 1)
 end
 local lease, mode, waiter, rank, previous = ARGV[6], ARGV[7] or 'acquire', nil, nil, nil
-if mode == 'acquire' then waiter, rank = ARGV[8], tonumber(ARGV[9]) else previous = ARGV[8] end
-local asked, ballot, gone = tonumber(first), tonumber(last), nil
+if mode == 'acquire' then waiter, rank = ARGV[8] ~= '' and ARGV[8], tonumber(ARGV[9]) else previous = ARGV[8] end
+local asked, ballot, time, gone = tonumber(first), tonumber(last), tonumber(ARGV[10] or first), nil
 queued = queued and drop()
-if holder and left >= 0 and left < kept and asked > ends then gone, holder = holder, nil end
+if holder and left >= 0 and left < kept and time > ends then gone, holder = holder, nil end
 local replaces = holder and holder == previous
 if holder == id then
   local accepted, before, value = string.match(text, '^%S+ %d+ (%d+) (%d+)(.*)$')
@@ -68,10 +70,10 @@ if holder == id then
   if before > later then later = before end
   if string.sub(value, 2, 17) > string.sub(newer, 2, 17) then newer = value end
   lease = start .. later .. newer
-elseif mode == 'import' and not replaces then return {5, holder and remaining(asked) or -2, fence, now}
+elseif mode == 'import' and not replaces then return {5, holder and remaining(time) or -2, fence, now}
 elseif holder and not replaces then
   if string.find(text, '^%d+~') then publish(holder, '') end
-  return {2, remaining(asked), 0, {holder, string.match(text, '^%S+ %d+ %d+')}, join(waiter, rank, asked), fence, now}
+  return {2, remaining(time), 0, {holder, string.match(text, '^%S+ %d+ %d+')}, join(waiter, rank, asked), fence, now}
 elseif queued and mode == 'acquire' then
   local counts = wake(waiter, rank)
   if counts then return {2, math.ceil(counts / 1000), 1, {}, join(waiter, rank, asked), fence, now} end

@@ -23,11 +23,21 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // A Term says how long a lease lasts. A lease has expired for a request when it has expired by both clocks: TTL has
-// passed on the master's own clock, and the first ballot of the request is above Until. So one wrong clock, the
-// master's or the client's, ends no lease early.
+// passed on the master's own clock, and the time of the request is above Until. So one wrong clock, the master's or the
+// client's, ends no lease early.
+//
+// The time of a request is its first ballot, or Asked if the ballot follows a fence that is ahead. Such a fence remains
+// when clocks that were ahead have been set right: a ballot above it says nothing about the time.
 type Term struct {
 	TTL   time.Duration
-	Until int64 // the client's estimate of the masters' time, plus the TTL; in microseconds
+	Until int64 // the client's estimate of the masters' time, not too early, plus the TTL; in microseconds
+	Asked int64 // the client's estimate of the masters' time, not too late; 0: the first ballot
+}
+
+// precedes reports whether the time of a request must be sent beside its first ballot.
+func (term Term) precedes(first int64) bool {
+	//mutant:fence-ahead = false
+	return term.Asked > 0 && term.Asked < first
 }
 
 // life returns how long the keys of a name live, in milliseconds: for FenceKept longer than the lease, for the fence.
@@ -105,10 +115,17 @@ func (e *Encoder) onLock(script *frame.Script, k *Keys) *frame.Call {
 // acquire is refused, the master puts a caller with a ticket into the queue. t is nil for a caller without a ticket.
 func (e *Encoder) Acquire(k *Keys, lease string, term Term, first, last int64, depth Depth, t *Ticket) *frame.Call {
 	c := e.acquire(k, lease, term, first, first, last, depth, "")
-	if t != nil {
+	late := term.precedes(first)
+	switch {
+	case t != nil:
 		c.Text("acquire")
 		c.Text(t.waiter)
 		c.Number(t.rank)
+	case late:
+		c.With("acquire", "", "0")
+	}
+	if late {
+		c.Digits(term.Asked)
 	}
 	return c
 }
@@ -122,8 +139,13 @@ func (e *Encoder) Repair(
 ) *frame.Call {
 	c := e.acquire(k, lease, term, token, ballot, ballot, depth, value)
 	c.Text("repair")
-	if previous != "" {
+	late := term.precedes(ballot)
+	if previous != "" || late {
 		c.Text(previous)
+	}
+	if late {
+		c.Text("")
+		c.Digits(term.Asked)
 	}
 	return c
 }
@@ -132,7 +154,12 @@ func (e *Encoder) Repair(
 // a reader, the call is a downgrade, and previous must be the writer's lease.
 func (e *Encoder) Import(k *Keys, lease, previous string, term Term, first, last int64) *frame.Call {
 	c := e.acquire(k, lease, term, first, first, last, 1, "")
-	return c.With(either(k, "import", "downgrade"), previous)
+	c.With(either(k, "import", "downgrade"), previous)
+	if term.precedes(first) {
+		c.Text("")
+		c.Digits(term.Asked)
+	}
+	return c
 }
 
 // Extend encodes an extension or a re-entry. If the TTL of term is 0, the call only changes the depth, after the

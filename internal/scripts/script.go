@@ -46,18 +46,18 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "d73b2424243b2fa182ac3c21f052843b899c519c", true)
+	Acquire = script("acquire", "dc9e31ec23773ae7825a7b39f94cf9ab6e4c54ca", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
 	Release = script("release", "d298d4c4e7245859e42b13fa7cb4e84adc907c0e", false)
 	Inspect = script("inspect", "b4f48d019f2aa23fed5611e6487eb5def9c6bd68", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
 	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.
-	SlotAcquire = script("slot acquire", "163881a53134ef527aecad75df56e05b2fa6d18d", true)
+	SlotAcquire = script("slot acquire", "dab0c10d7a74e8d4e905d6d583ca707481fa772d", true)
 	SlotExtend  = script("slot extend", "6d5f15517c2423a94019951427bf0b72a289ed3e", false)
 
 	// Scripts of readers-writer locks.
-	SharedAcquire = script("shared acquire", "1168bf53473fcc90cacd1be491b49a2452464fc3", true)
+	SharedAcquire = script("shared acquire", "1775bd9dae874f2f5b920e60687f724e7fa15a83", true)
 	SharedExtend  = script("shared extend", "e69a185dcf33f68c0cf26eea69e1aeb8b118168f", false)
 	SharedRelease = script("shared release", "00bd09349f80583176317fedab1cc44942548cab", false)
 )

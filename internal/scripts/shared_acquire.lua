@@ -5,9 +5,10 @@
 --       2 lease id   3 life of the keys in ms: the TTL plus 75 s   4 first ballot   5 last ballot
 --       6 until, the client's estimate of the masters' time plus the TTL, of 16 digits
 --       7 mode, followed by its arguments; absent for an acquire without a ticket:
---         acquire     8 waiter   9 rank     less is earlier
---         repair      8 previous            the id of the writer's lease that becomes this reader's, or absent
+--         acquire     8 waiter   9 rank     '' for no waiter; less is earlier
+--         repair      8 previous            the id of the writer's lease that becomes this reader's, or absent, or ''
 --         downgrade   8 previous            the same
+--       10 the client's estimate of the masters' time, if the first ballot is above that, as in acquire.lua
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; by readers, if the caller is a
 --                                                       writer, or if another waiter comes before the caller
@@ -40,8 +41,8 @@ if other then return other end
 local id, life, mode = ARGV[2], tonumber(ARGV[3]), ARGV[7] or 'acquire'
 local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
 local waiter, rank, previous
-if mode == 'acquire' then waiter, rank = ARGV[8], tonumber(ARGV[9] or 0) else previous = ARGV[8] end
-local reads, time = call('HGET', lock, 'reads') or '0', math.min(now, first)
+if mode == 'acquire' then waiter, rank = ARGV[8] ~= '' and ARGV[8], tonumber(ARGV[9] or 0) else previous = ARGV[8] end
+local reads, time = call('HGET', lock, 'reads') or '0', math.min(now, tonumber(ARGV[10] or first))
 if not string.find(reads, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
 if writer and tonumber(reads) > top then fence, top = reads, tonumber(reads) end
 queued = queued and drop()

@@ -196,6 +196,7 @@ func TestEncodedCalls(t *testing.T) {
 	const waiter = "0000000000000077:me:9:l"
 	const b41, b42, b90 = "0000000000000041", "0000000000000042", "0000000000000090"
 	w, second := scripts.Prefix("p").KeysOf("n", scripts.Writer), scripts.Term{TTL: time.Second, Until: 90}
+	asked := scripts.Term{TTL: time.Second, Until: 90, Asked: 41}
 	slot := scripts.Prefix("p").Keys(scripts.Slot{Number: 2, Of: 3}.Name("n"))
 	shared := scripts.SharedAcquire.SHA + " 2 p:{n} p:admission S "
 	acquire, extend := scripts.Acquire.SHA+" 2 p:{n} p:admission S ", scripts.Extend.SHA+" 2 p:{n} p:admission S "
@@ -213,6 +214,14 @@ func TestEncodedCalls(t *testing.T) {
 			acquire + "me:1:l 76001 " + b42 + " " + b42 + " 1 " + b42 + " " + b42 + " " + b90},
 		{"acquire with a ticket", e.Acquire(&k, "me:1:l", second, 41, 42, 1|scripts.Lingers, ticket),
 			acquire + "me:1:l 76000 " + b41 + " " + b42 + " 1~ " + b41 + " " + b42 + " " + b90 + " acquire " + waiter + " -3"},
+		{"acquire above a fence that is ahead", e.Acquire(&k, "me:1:l", asked, 42, 42, 1, nil),
+			acquire + "me:1:l 76000 " + b42 + " " + b42 + " 1 " + b42 + " " + b42 + " " + b90 + " acquire  0 " + b41},
+		{"the same with a ticket", e.Acquire(&k, "me:1:l", asked, 42, 42, 1, ticket), acquire +
+			"me:1:l 76000 " + b42 + " " + b42 + " 1 " + b42 + " " + b42 + " " + b90 + " acquire " + waiter + " -3 " + b41},
+		{"a repair above a fence that is ahead", e.Repair(&k, "me:1:l", "", asked, 42, 7, 2, ""),
+			acquire + "me:1:l 76000 " + b42 + " " + b42 + " 2 0000000000000007 " + b42 + " " + b90 + " repair   " + b41},
+		{"an import above a fence that is ahead", e.Import(&k, "me:2:l", "me:1:l", asked, 42, 42),
+			acquire + "me:2:l 76000 " + b42 + " " + b42 + " 1 " + b42 + " " + b42 + " " + b90 + " import me:1:l  " + b41},
 		{"repair", e.Repair(&k, "me:1:l", "", second, 42, 7, 2, ""),
 			acquire + "me:1:l 76000 " + b42 + " " + b42 + " 2 0000000000000007 " + b42 + " " + b90 + " repair"},
 		{"import", e.Import(&k, "me:2:l", "me:1:l", second, 41, 42),

@@ -246,7 +246,7 @@ func (w *twin) life() time.Duration {
 }
 
 // term returns the term of a lease whose acquire has this first ballot. Often its deadline in ballots has passed, or is
-// the ballot itself.
+// the ballot itself. Sometimes the ballot is above the time of the request.
 func (w *twin) term(first int64) scripts.Term {
 	life := w.life()
 	until := pick(
@@ -257,7 +257,8 @@ func (w *twin) term(first int64) scripts.Term {
 		first,
 		w.now()-second,
 	)
-	return scripts.Term{TTL: life, Until: min(max(0, until), scripts.MaxBallot)}
+	asked := pick(w, 0, 0, 0, w.now(), max(0, first-second), max(0, first-60*second))
+	return scripts.Term{TTL: life, Until: min(max(0, until), scripts.MaxBallot), Asked: asked}
 }
 
 // extension returns the term of an extension, or the zero Term.

@@ -152,7 +152,8 @@ class Lock:
     def __init__(self, client, name, ttl, waiter):
         self.client, self.name, self.ttl, self.waiter, self.start = client, name, ttl, waiter, client.now()
         self.id = "%s:%d:python" % (client.owner, client.number())
-        self.token = max(int(self.start[0] + client.bounds()[0]), client.floors.pop(name, 0) + 1)
+        self.asked = int(self.start[0] + client.bounds()[0])
+        self.token = max(self.asked, client.floors.pop(name, 0) + 1)
         self.sent = {m: m.session for m in client.masters if m.session}  # read before the records
         self.key, self.digits = "%s:{%s}" % (client.prefix, name), "%016d" % self.token
 
@@ -233,7 +234,7 @@ class Client:
         stamps = {m: s for m in lock.sent if (s := m.stamp(ttl))}
         lock.sent = {m: lock.sent[m] for m in stamps}
         text = "1 %s %s %s" % (lock.digits, lock.digits, self.until(lock.start, ttl))
-        mode = ("acquire", waiter, 0) if waiter else ()
+        mode = ("acquire", waiter or "", 0, "%016d" % lock.asked) if waiter or lock.token > lock.asked else ()
         got = self.round(lambda m: ("acquire", lock.key, self.prefix + ":admission", stamps[m], lock.id, ttl + KEPT,
                                     lock.digits, lock.digits, text) + mode, lock.sent)
         slow = self.since(lock.start, self.now()) >= TIMEOUT * 1e6

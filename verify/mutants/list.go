@@ -118,6 +118,9 @@ var List = []Mutant{
 		Suite: "internal/scripts/reference",
 		Tests: "SharesExpireByBothClocks",
 	},
+	{Name: "fence-ahead", Wrong: "H180: a ballot that follows a fence which is ahead ends a held lock on a master whose " +
+		"clock has jumped forward: two holders",
+		Suite: "redlock", Tests: "OneClockThatJumpsAfterAllWereAhead"},
 	{Name: "share-ballot-deadline", Wrong: "H176: a master whose clock has jumped forward gives a share away: two holders",
 		Suite: Sim, Kinds: "jumps", Shows: "two holders"},
 	{

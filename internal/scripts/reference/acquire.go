@@ -25,7 +25,8 @@ type ask struct {
 	stamp, id, mode string
 	life            int64
 	first, last     float64
-	lease           string // of a share, until
+	time            float64 // the client's estimate of the masters' time
+	lease           string  // of a share, until
 	waiter          waiter
 	previous        string
 }
@@ -33,6 +34,9 @@ type ask struct {
 func (c *call) ask() ask {
 	a := ask{stamp: c.arg(1), id: c.arg(2), life: c.millis(3), first: c.number(4), last: c.number(5), lease: c.arg(6),
 		mode: c.argOr(7, "acquire")}
+	if a.time = a.first; c.argOr(10, "") != "" {
+		a.time = c.number(10)
+	}
 	switch {
 	case a.mode != "acquire":
 		a.previous = c.argOr(8, "")
@@ -60,7 +64,7 @@ func (c *call) acquire() any {
 	}
 	held, gone := c.holder(&n), ""
 	n.queued = n.queued && c.drop()
-	if held.id != "" && n.expired(&held, a.first) {
+	if held.id != "" && n.expired(&held, a.time) {
 		gone, held.id = held.id, ""
 	}
 	replaces := held.id != "" && held.id == a.previous
@@ -77,7 +81,7 @@ func (c *call) acquire() any {
 	case a.mode == "import" && !replaces:
 		left := int64(-2)
 		if held.id != "" {
-			left = n.remaining(&held, a.first)
+			left = n.remaining(&held, a.time)
 		}
 		return []any{int64(quorum.Missing), left, n.fence, c.now}
 	case held.id != "" && !replaces:
@@ -87,7 +91,7 @@ func (c *call) acquire() any {
 		there := []any{held.id, threeWords.FindString(held.text)}
 		return []any{
 			int64(quorum.Held),
-			n.remaining(&held, a.first),
+			n.remaining(&held, a.time),
 			int64(0),
 			there,
 			c.join(&n, "", a.waiter),

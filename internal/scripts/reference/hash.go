@@ -149,22 +149,22 @@ func (c *call) holder(n *hash) (l lease) {
 	return l
 }
 
-// expired reports whether a lease in this hash has expired for a request with this ballot: by both clocks.
-func (n *hash) expired(l *lease, ballot float64) bool {
+// expired reports whether a lease in this hash has expired for a request of this time: by both clocks.
+func (n *hash) expired(l *lease, time float64) bool {
 	//mutant:ballot-deadline 2= true
 	//mutant:own-deadline 1= true
-	return n.over() && ballot > l.ends
+	return n.over() && time > l.ends
 }
 
 // over reports whether a lease in this hash has expired by this master's clock.
 func (n *hash) over() bool { return n.left >= 0 && n.left < n.kept }
 
-// remaining returns the ms after which a lease has expired for a request with this ballot.
-func (n *hash) remaining(l *lease, ballot float64) int64 {
+// remaining returns the ms after which a lease has expired for a request of this time.
+func (n *hash) remaining(l *lease, time float64) int64 {
 	if n.left == -1 {
 		return -1
 	}
-	return max(1, n.left-n.kept, int64(math.Floor((l.ends-ballot)/1000))+1)
+	return max(1, n.left-n.kept, int64(math.Floor((l.ends-time)/1000))+1)
 }
 
 // otherKind returns the reply to a call for a name of another kind, or nil.

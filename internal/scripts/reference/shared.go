@@ -123,7 +123,7 @@ func (c *call) sharedAcquire() any {
 	}
 	n.queued = n.queued && c.drop()
 	//mutant:share-ballot-deadline = c.now
-	time := min(c.now, int64(a.first))
+	time := min(c.now, int64(a.time))
 	c.removeExpired(time)
 	held, left := c.shareHolder(time)
 	replaces := a.previous != "" && c.ends(a.previous, time) > 0
