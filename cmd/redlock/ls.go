@@ -28,7 +28,7 @@ var scanText string
 
 // scan is the script that runs one step of a scan through the keys of a master: it returns the locks that are held.
 // A test checks the SHA-1.
-var scan = &frame.Script{Name: "scan", SHA: "1601ddfca38ec02be65fe748c6df5fccca77cc57", Text: scanText}
+var scan = &frame.Script{Name: "scan", SHA: "a50ade566402894f6a53e2223ee880dca3db4015", Text: scanText}
 
 // Pace of a scan: each step examines about scanStep keys, which takes at most about 0.8 ms of the master's time. A
 // pause follows, of at least scanPause and at least twenty times the duration of the step.

@@ -5,16 +5,17 @@
 -- Reply {next cursor, {keys}}
 --
 -- Safe to repeat, because the script only reads. A lock that was released keeps its key, with its fence, for at least
--- 75 s. A lease has expired when at most 75 s are left. Keys of another type, and large hashes of other programs, are
--- not read.
+-- 75 s. A lease has expired when at most 75 s are left, or as many ms as the field kept says. Keys of another type, and
+-- large hashes of other programs, are not read.
 local call, keys = redis.pcall, {}
 local step, time = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3]), redis.call('TIME')
 for _, lock in ipairs(step[2]) do
   local left = call('PTTL', lock)
   local fields = (left == -1 or left > 75000) and call('HLEN', lock)
   if type(fields) == 'number' and fields > 1 then
-    local fence, kind, queue = unpack(call('HMGET', lock, 'fence', 'kind', 'queue'))
-    local held = fence and not kind and fields == (queue and 3 or 2)
+    local fence, kind, queue, kept = unpack(call('HMGET', lock, 'fence', 'kind', 'queue', 'kept'))
+    local held = fence and not kind and fields == 2 + (queue and 1 or 0) + (kept and 1 or 0)
+    held = held and (left == -1 or left > tonumber(kept or 75000))
     if fence and kind == 'readers-writer' then
       local _, ends = unpack(call('ZRANGE', lock .. ':shares', -1, -1, 'WITHSCORES'))
       held = ends and tonumber(ends) >= time[1] * 1000000 + time[2]
