@@ -410,3 +410,40 @@ func TestOneClockThatJumpsAfterAllWereAhead(t *testing.T) {
 		})
 	}
 }
+
+// H163: a lock is on exactly three of five masters, and the clock of one of these jumps by 12 s. The name is not free.
+// When the lock has expired, it is.
+func TestOneClockThatJumpsFreesNoName(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l, other := w.locker(), w.locker()
+		held := map[string]*redlock.Lock{}
+		for name, take := range map[string]func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){
+			"write": l.RWLock("write").Lock, "read": l.RWLock("read").RLock, "slots": l.Semaphore("slots", 2).Acquire,
+			"plain": func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+				return l.Lock(ctx, "plain", opts...)
+			},
+		} {
+			k, err := take(w.Context(), redlock.WithTTL(8*time.Second), redlock.WithExtension(false))
+			w.noError(err)
+			held[name] = k
+		}
+		after(50 * time.Millisecond)
+		for name := range held {
+			w.each(func(_ int, m *memory.Master) { m.Evict(name) }, 3, 4)
+		}
+		w.masters.Master(0).SetClock(12*time.Second, 1)
+		for range 2 {
+			for name, k := range held {
+				i, err := other.Inspect(w.Context(), name)
+				w.noError(err)
+				shown := i.ID != "" || i.ReaderCount > 0 || slices.ContainsFunc(i.Slots, func(s redlockinfo.Inspection) bool {
+					return s.ID != ""
+				})
+				if holds := k.Err() == nil; i.Free == holds || shown != holds {
+					t.Errorf("the inspection of %q, whose lock has the error %v, is %+v", name, k.Err(), i)
+				}
+			}
+			after(20 * time.Second)
+		}
+	})
+}

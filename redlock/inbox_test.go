@@ -502,7 +502,7 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 func (w *cluster) holding(i int, name string) scripts.Holding {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
-	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys))
+	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0))
 	w.must(err)
 	h, err := scripts.DecodeHolding(reply)
 	w.must(err)

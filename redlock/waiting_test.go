@@ -223,7 +223,7 @@ func (w *cluster) hintsFor(p *peer, name string) (list []hint) {
 func (w *cluster) waiters(i int, name string) []string {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
-	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys))
+	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0))
 	w.must(err)
 	seen, err := scripts.DecodeHolding(reply)
 	if err != nil || seen.Waiters != len(seen.First) {

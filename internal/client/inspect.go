@@ -271,7 +271,12 @@ func (c *Client) askAll(ctx context.Context, op, name string, f func(r *round.Ro
 	view, _ := c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
 	r, keys := c.sender.New(view, op, nil), scripts.Prefix(c.cfg.Prefix).Keys(name)
 	hs := make(holdings)
-	cause := c.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })
+	at := int64(0)
+	if c.ballots.Read(r.Start).Known != 0 {
+		at = c.ballots.Ballot(r.Start)
+	}
+	call := view.Encoder.Inspect(&keys, at)
+	cause := c.toAll(ctx, view, call, func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })
 	if count := r.Tally(); !count.Rule.Won(count.Of(quorum.Granted)) {
 		return failed(op, name, r.Failure(round.ErrNoQuorum, cause))
 	}

@@ -72,7 +72,7 @@ func TestMissingRightsAreOneCommand(t *testing.T) {
 func TestRefusalsThatNoGrantChanges(t *testing.T) {
 	encoder := scripts.NewEncoder(testPrefix, 0)
 	k := testPrefix.Keys("x")
-	inspect := encoder.Inspect(&k).Script.SHA
+	inspect := encoder.Inspect(&k, 0).Script.SHA
 	for _, c := range []struct {
 		name, first, second, reply, what string
 		dryRun                           bool // whether only ACL DRYRUN can show it

@@ -110,8 +110,8 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
 	keys := prefix.Keys("a")
-	_, bySHA := deployment.Inspect(&keys).Args("", false)
-	_, byText := deployment.Inspect(&keys).Args("", true)
+	_, bySHA := deployment.Inspect(&keys, 0).Args("", false)
+	_, byText := deployment.Inspect(&keys, 0).Args("", true)
 	if _, err := c.Do("EVALSHA", bySHA...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		t.Errorf("EVALSHA of an unknown script returned %v, want NOSCRIPT", err)
 	}

@@ -102,7 +102,7 @@ func TestForeignKeysAreErrors(t *testing.T) {
 	c.must("SET", prefix.Lock("a"), "data")
 	for _, call := range []*frame.Call{
 		acquire("a", grant(me, 1), c.now()), enc.Extend(keys("a"), grant(me, 1), term(ttl, c.now()), 1, ""),
-		enc.Release(keys("a"), ending(grant(me, 1))), enc.Inspect(keys("a")),
+		enc.Release(keys("a"), ending(grant(me, 1))), enc.Inspect(keys("a"), 0),
 	} {
 		c.wantError("WRONGTYPE", call, "")
 	}

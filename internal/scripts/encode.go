@@ -237,9 +237,14 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 	return c.With(end.Leases[min(1, len(end.Leases)):]...)
 }
 
-// Inspect encodes a query of the holder and the waiters of a name.
-func (e *Encoder) Inspect(k *Keys) *frame.Call {
-	return frame.New(Inspect, k.lock, e.admission)
+// Inspect encodes a query of the holder and the waiters of a name. time is the client's estimate of the masters' time,
+// not too late, in microseconds; 0 if it is not known.
+func (e *Encoder) Inspect(k *Keys, time int64) *frame.Call {
+	c := frame.New(Inspect, k.lock, e.admission)
+	if time > 0 {
+		c.Digits(time)
+	}
+	return c
 }
 
 // An AdmitStep is a step of the admit script.

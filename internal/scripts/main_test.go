@@ -163,7 +163,7 @@ func (c *client) release(name string, end scripts.Ending) bool {
 
 func (c *client) inspect(name string) scripts.Holding {
 	c.t.Helper()
-	reply, err := c.run(enc.Inspect(keys(name)), "")
+	reply, err := c.run(enc.Inspect(keys(name), 0), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}

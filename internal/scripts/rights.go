@@ -102,7 +102,7 @@ func Probes(p Prefix) (list []*frame.Call) {
 		list = append(list, e.Acquire(&k, lease, term, 1, 1, 1, nil), e.Extend(&k, lease, term, 1, ""),
 			e.Release(&k, Ending{Leases: []string{lease}}))
 	}
-	return append(list, e.Inspect(&plain))
+	return append(list, e.Inspect(&plain, 1))
 }
 
 // Rule returns the rule of ACL SETUSER that grants exactly the rights needed on the keys and channels of p.

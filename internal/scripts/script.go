@@ -49,7 +49,7 @@ var (
 	Acquire = script("acquire", "dc9e31ec23773ae7825a7b39f94cf9ab6e4c54ca", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
 	Release = script("release", "d298d4c4e7245859e42b13fa7cb4e84adc907c0e", false)
-	Inspect = script("inspect", "b4f48d019f2aa23fed5611e6487eb5def9c6bd68", false)
+	Inspect = script("inspect", "63659a88973f157a4e9eb4d2a38d81c3a14b3366", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
 	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.

@@ -192,7 +192,7 @@ func (w *twin) next() {
 	case n < 79:
 		w.both(w.releaseCall())
 	case n < 83:
-		w.both(enc.Inspect(keys(w.name())), "")
+		w.both(enc.Inspect(keys(w.name()), w.term(w.now()).Asked), "")
 	case n < 91:
 		w.both(w.admitCall(), "")
 	case n < 94:

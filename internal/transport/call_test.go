@@ -40,7 +40,7 @@ func keysOf(name string) *scripts.Keys {
 	return &k
 }
 
-func inspect(name string) *frame.Call { return encoder.Inspect(keysOf(name)) }
+func inspect(name string) *frame.Call { return encoder.Inspect(keysOf(name), 0) }
 
 // term returns a term of this length that begins at a ballot.
 func term(d time.Duration, ballot int64) scripts.Term {

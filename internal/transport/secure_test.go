@@ -60,7 +60,7 @@ func scene(up Event, name string) []*frame.Call {
 		encoder.Acquire(keys, "g:3:", term(ttl, at+2), at+2, at+2, 1, later),
 		encoder.Extend(keys, "g:1:", term(2*ttl, at), 2, ""),
 		encoder.Extend(keys, "g:2:", term(ttl, at), 1, ""), // this lease is missing
-		encoder.Inspect(keys),
+		encoder.Inspect(keys, 0),
 		encoder.Import(keys, "g:4:", "g:1:", term(ttl, at+3), at+3, at+3),
 		encoder.Release(keys, scripts.Ending{Leases: []string{"g:4:"}, Ballot: at + 3}), // publishes a wake-up
 		encoder.Acquire(keys, "g:5:", term(ttl, at+4), at+4, at+4, 1, later),

@@ -117,7 +117,7 @@ func (s *step) keyWords(m *memory.Master, key string) string {
 
 func (s *step) queueWords(master int) string {
 	keys := prefix.Keys("orders")
-	h, err := scripts.DecodeHolding(s.eval(master, scripts.NewEncoder(prefix, 0).Inspect(&keys)))
+	h, err := scripts.DecodeHolding(s.eval(master, scripts.NewEncoder(prefix, 0).Inspect(&keys, 0)))
 	switch {
 	case err != nil:
 		return err.Error()

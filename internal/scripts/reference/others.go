@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"math"
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/quorum"
@@ -122,21 +123,27 @@ const (
 
 func (c *call) inspect() any {
 	fields, shares, number, left := []any{}, []any{}, int64(0), int64(-2)
-	n := c.read()
+	n, time := c.read(), c.now
+	asked := c.argOr(1, "") != ""
+	if asked {
+		time = int64(c.number(1))
+	}
 	switch n.kind {
 	case scripts.KindShared:
 		for _, f := range c.typed(c.sharesKey(), SortedSet).Fields {
-			if f.score() < c.now {
+			if f.score() < min(c.now, time) {
 				continue
 			}
 			if number++; number <= sharesShown {
 				shares = append(shares, f.Name, f.Value)
 			}
-			left = (f.score() - c.now + 1 + 999) / 1000
+			left = max(1, (f.score()-c.now+1+999)/1000)
 		}
 	case "":
 		if l := c.holder(&n); l.id != "" && !n.over() {
 			fields, left = []any{l.id, l.text}, max(-1, n.left-n.kept)
+		} else if l.id != "" && asked && float64(time) <= l.ends {
+			fields, left = []any{l.id, l.text}, int64(math.Floor((l.ends-float64(time))/1000))+1
 		}
 	}
 	record := c.record(c.key(2))
