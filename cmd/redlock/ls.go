@@ -28,7 +28,7 @@ var scanText string
 
 // scan is the script that runs one step of a scan through the keys of a master: it returns the locks that are held.
 // A test checks the SHA-1.
-var scan = &frame.Script{Name: "scan", SHA: "a50ade566402894f6a53e2223ee880dca3db4015", Text: scanText}
+var scan = &frame.Script{Name: "scan", SHA: "16a74e6c44fe1120c9ca28cc32ead383656403ca", Text: scanText}
 
 // Pace of a scan: each step examines about scanStep keys, which takes at most about 0.8 ms of the master's time. A
 // pause follows, of at least scanPause and at least twenty times the duration of the step.
@@ -104,7 +104,7 @@ func (c *client) scan(ctx context.Context, prefix string, most int) (list []*sca
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}
 			list = append(list, m)
-			wg.Go(func() { m.err = m.scan(ctx, t, i, keys, prefix, most) })
+			wg.Go(func() { m.err = m.scan(ctx, t, i, keys, prefix, most, c.set.Clients[k].MastersTime) })
 		}
 	}
 	wg.Wait()
@@ -125,13 +125,13 @@ var (
 
 // scan scans the keys of master i for names with this prefix.
 func (m *scanned) scan(
-	ctx context.Context, t *transport.Transport, i int, keys scripts.Prefix, prefix string, most int,
+	ctx context.Context, t *transport.Transport, i int, keys scripts.Prefix, prefix string, most int, now func() int64,
 ) error {
 	pattern := globText.Replace(strings.TrimSuffix(keys.Lock(prefix), "}")) + "*[}0-9]" // a slot ends in a digit
 	cursor, failures := "0", 0
 	for {
 		began := time.Now()
-		next, found, err := nextKeys(ctx, t, i, cursor, pattern)
+		next, found, err := nextKeys(ctx, t, i, cursor, pattern, now())
 		switch {
 		// A busy master may answer a step too late. The cursor is still valid when the master is connected again.
 		case err != nil && cursor != "0" && !transport.Answered(err) && failures < scanFailures && pause(ctx, scanRetry):
@@ -170,9 +170,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 // globText escapes the special characters of a glob pattern.
 var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// nextKeys runs one step of a scan. It returns the next cursor and the keys of the locks that have a lease.
-func nextKeys(ctx context.Context, t *transport.Transport, i int, cursor, pattern string) (string, []string, error) {
-	list, err := redis.Values(ask(ctx, t, i, frame.New(scan).With(cursor, pattern, strconv.Itoa(scanStep))))
+// nextKeys runs one step of a scan at now, the masters' time in microseconds. It returns the next cursor and the keys of the locks that have a lease.
+func nextKeys(
+	ctx context.Context, t *transport.Transport, i int, cursor, pattern string, now int64,
+) (string, []string, error) {
+	call := frame.New(scan).With(cursor, pattern, strconv.Itoa(scanStep), strconv.FormatInt(now, 10))
+	list, err := redis.Values(ask(ctx, t, i, call))
 	var next string
 	var keys []string
 	if err == nil {

@@ -115,6 +115,11 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 			t.Fatal("not released")
 		}
 	}
+	if _, err := l.Lock(t.Context(), "jumped", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)); err != nil {
+		t.Fatal(err)
+	}
+	f.do(0, "PEXPIRE", "redlock:{jumped}", 70_000) // as after the clock of this master has jumped forward
+	f.do(1, "DEL", "redlock:{jumped}")
 	for i := range f.urls {
 		f.lease(i, "expired", 0)
 		f.lease(i, "left", time.Hour)
@@ -133,7 +138,7 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 	if k, err := l.Lock(t.Context(), "was ahead"); err != nil || k.Unlock(t.Context()) != nil {
 		t.Fatal("not locked and released")
 	}
-	f.start("ls", "--all").ends(0, "3 of 3  ahead\n3 of 3  held\n3 of 3  left\n3 of 3  read\n3 of 3  written\n")
+	f.start("ls", "--all").ends(0, "3 of 3  ahead\n3 of 3  held\n2 of 3  jumped\n3 of 3  left\n3 of 3  read\n3 of 3  written\n")
 	f.start("who", "expired").ends(0, "no client holds it")
 	f.start("who", "old share").ends(0, "no client holds it")
 	f.start("release", "--force", "--yes", "expired").ends(exitDanger, "no client holds")

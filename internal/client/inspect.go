@@ -261,6 +261,10 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 	return list, max(count, len(list))
 }
 
+// MastersTime estimates the masters' time in microseconds, as for a ballot. If no clock is known, it is the time of this
+// machine.
+func (c *Client) MastersTime() int64 { return c.ballots.Ballot(c.cfg.Clock.Now()) }
+
 // askAll inspects name on all masters, waits for those that can be reached, and calls f with their answers. It fails if
 // fewer than a quorum answered. name may be that of a slot.
 func (c *Client) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
@@ -271,11 +275,7 @@ func (c *Client) askAll(ctx context.Context, op, name string, f func(r *round.Ro
 	view, _ := c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
 	r, keys := c.sender.New(view, op, nil), scripts.Prefix(c.cfg.Prefix).Keys(name)
 	hs := make(holdings)
-	at := int64(0)
-	if c.ballots.Read(r.Start).Known != 0 {
-		at = c.ballots.Ballot(r.Start)
-	}
-	call := view.Encoder.Inspect(&keys, at)
+	call := view.Encoder.Inspect(&keys, c.MastersTime())
 	cause := c.toAll(ctx, view, call, func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })
 	if count := r.Tally(); !count.Rule.Won(count.Of(quorum.Granted)) {
 		return failed(op, name, r.Failure(round.ErrNoQuorum, cause))

@@ -238,7 +238,7 @@ func (e *Encoder) Release(k *Keys, end Ending) *frame.Call {
 }
 
 // Inspect encodes a query of the holder and the waiters of a name. time is the client's estimate of the masters' time,
-// not too late, in microseconds; 0 if it is not known.
+// not too late, in microseconds; with 0 the master's own clock decides.
 func (e *Encoder) Inspect(k *Keys, time int64) *frame.Call {
 	c := frame.New(Inspect, k.lock, e.admission)
 	if time > 0 {
