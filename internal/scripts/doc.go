@@ -47,8 +47,8 @@
 // TTL. Both estimates are bounded by correct clocks. If the ballot is above the client's estimate, because it follows a
 // fence that is ahead, the request also has the estimate, which takes the place of the ballot in this comparison. So a master whose clock jumps forward by up to 15 s does not give
 // away a lease early, and neither does a client whose estimate is wrong. The ballot of an extension is its new until
-// less the TTL. An inspection carries the client's estimate of the time. For a request without either, such as a release,
-// the master's clock decides alone.
+// less the TTL. An inspection carries the client's estimate of the time. A release counts with this master's clock or, if
+// it rolls an attempt back, with the ballot of that attempt if that is earlier.
 //
 // An expired lease counts as absent, and the next acquire deletes it. An extension sets both deadlines, and shortens
 // neither. A lease with a minimum hold gets two new deadlines and the depth 0 when it is unlocked. A full master

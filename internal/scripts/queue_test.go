@@ -105,7 +105,8 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 func TestReleaseBesideExpiredLeaseWakesWaiter(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
-	c.want(quorum.Granted, acquire("a", grant(me, 1), now))
+	brief := scripts.Term{TTL: ttl, Until: now - second}
+	c.want(quorum.Granted, enc.Acquire(keys("a"), grant(me, 1), brief, now, now, 1, nil))
 	first := c.contender(other, now+1, 0, false)
 	if v := first.ask("a", now+1); v.Outcome != quorum.Held {
 		t.Fatalf("beside a lease the waiter got %+v", v)
@@ -117,6 +118,28 @@ func TestReleaseBesideExpiredLeaseWakesWaiter(t *testing.T) {
 	} else {
 		first.wantHint("a")
 	}
+}
+
+// H181: a lease has expired by the master's clock, but not by its deadline, so an acquire is refused. A release wakes no
+// waiter: the roll-back of the waiter's attempt would wake the next one, and so on without a pause.
+func TestReleaseBesideLeaseOfOneClockWakesNoWaiter(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	c.want(quorum.Granted, enc.Acquire(keys("a"), grant(me, 1), scripts.Term{TTL: ttl, Until: now + 60*second}, now, now, 1, nil))
+	c.must("PEXPIRE", prefix.Lock("a"), 70_000)
+	first := c.contender(other, now+1, 0, false)
+	if v := first.ask("a", now+1); v.Outcome != quorum.Held {
+		t.Fatalf("beside a lease the waiter got %+v", v)
+	}
+	c.release("a", scripts.Ending{Leases: []string{grant(me, 2)}, Ballot: now + 2})
+	if left := c.counts("a", first.ticket); left <= time.Second {
+		t.Errorf("the waiter was woken: it counts for another %v", left)
+	}
+	c.must("HSET", prefix.Lock("a"), grant(me, 1), scripts.LeaseText(1, now, now, now))
+	c.release("a", scripts.Ending{Leases: []string{grant(me, 2)}, Ballot: now + 3})
+	c.must("PEXPIRE", prefix.Lock("a"), 70_000)
+	c.release("a", scripts.Ending{Leases: []string{grant(me, 2)}, Ballot: now + 4})
+	first.wantHint("a")
 }
 
 // If a writer is first in the queue, later readers are refused until 8 s after the writer's last acquire, although

@@ -38,6 +38,17 @@ elseif ARGV[2] and ARGV[1] ~= '' then
 end
 if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[7])) < 0) then leave(waiter) end
 if ballot > 0 then raise(ballot) end
--- A lease that had expired before this script stays expired, although raise lets the key live longer.
-if call('EXISTS', queue) == 1 and (leases() < 1 or left < kept) and drop() then wake() end
+-- Reports whether no lease is left, or it had expired before this script: it stays expired, although raise lets the key
+-- live longer. A lease that has expired by one clock only refuses the waiter that is woken, and the roll-back of this
+-- attempt would wake the next one, and so on without a pause. So a roll-back counts with the ballot of its attempt.
+local function free()
+  local number = leases()
+  if number ~= 1 or left < 0 or left >= kept then return number < 1 end
+  local all, time = call('HGETALL', lock), rank ~= '' and math.min(now, tonumber(ARGV[7])) or now
+  for i = 2, #all, 2 do
+    if tonumber(string.match(all[i], '^%d+~? %d+ %d+ (%d+)') or 0) >= time then return false end
+  end
+  return true
+end
+if call('EXISTS', queue) == 1 and free() and drop() then wake() end
 return present

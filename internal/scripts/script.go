@@ -48,7 +48,7 @@ func script(name, sha string, once bool) *frame.Script {
 var (
 	Acquire = script("acquire", "dc9e31ec23773ae7825a7b39f94cf9ab6e4c54ca", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
-	Release = script("release", "d298d4c4e7245859e42b13fa7cb4e84adc907c0e", false)
+	Release = script("release", "5880c48e6fa255b83436a2ac988f1d930baf55b1", false)
 	Inspect = script("inspect", "63659a88973f157a4e9eb4d2a38d81c3a14b3366", false)
 	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
 
@@ -59,7 +59,7 @@ var (
 	// Scripts of readers-writer locks.
 	SharedAcquire = script("shared acquire", "1775bd9dae874f2f5b920e60687f724e7fa15a83", true)
 	SharedExtend  = script("shared extend", "e69a185dcf33f68c0cf26eea69e1aeb8b118168f", false)
-	SharedRelease = script("shared release", "00bd09349f80583176317fedab1cc44942548cab", false)
+	SharedRelease = script("shared release", "11a5dcc080615d6cc82f0f4404df9ecedcac4a56", false)
 )
 
 // All lists the scripts, for loading them on a new connection.

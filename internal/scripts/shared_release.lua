@@ -22,6 +22,7 @@ if ARGV[1] ~= '' then present = math.min(1, call('ZREM', shares, ARGV[1], unpack
 if waiter ~= '' and (rank == '' or join(waiter, rank, tonumber(ARGV[7])) < 0) then leave(waiter) end
 if ballot > 0 then raise(ballot) end
 if call('EXISTS', queue) == 0 or not drop() then return present end
-local held = holder(now)
+-- A roll-back counts with the ballot of its attempt: see release.lua.
+local held = holder(rank ~= '' and math.min(now, tonumber(ARGV[7])) or now)
 if not held then wake() elseif not writes(held) then invite() end
 return present

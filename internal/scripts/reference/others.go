@@ -93,13 +93,34 @@ func (c *call) release() any {
 	if !c.exists(c.queue()) {
 		return int64(present)
 	}
-	// A lease that had expired before this call stays expired, although raise lets the key live longer.
-	if c.typed(lock, Hash).leases() < 1 || n.left < n.kept {
-		if c.drop() {
-			c.wake(waiter{})
-		}
+	if c.free(&n) && c.drop() {
+		c.wake(waiter{})
 	}
 	return int64(present)
+}
+
+// timeOfRollBack returns this master's time or, if the release puts a waiter back, the ballot of the attempt if that is
+// earlier.
+func (c *call) timeOfRollBack() float64 {
+	if c.argOr(6, "") == "" {
+		return float64(c.now)
+	}
+	return min(float64(c.now), c.number(7))
+}
+
+// free reports whether no lease is left, or it had expired by both clocks before this call. n was read before.
+func (c *call) free(n *hash) bool {
+	h := c.typed(c.key(1), Hash)
+	if count := h.leases(); count != 1 || !n.over() {
+		return count < 1
+	}
+	time := c.timeOfRollBack()
+	for _, f := range h.Fields {
+		if found := leaseText.FindStringSubmatch(f.Value); found != nil && number(found[4]) >= time {
+			return false
+		}
+	}
+	return true
 }
 
 // endWait removes the waiter of a release from the queue, or puts it back, and raises the fence.

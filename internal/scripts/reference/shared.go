@@ -271,7 +271,7 @@ func (c *call) sharedRelease() any {
 	if !c.exists(c.queue()) || !c.drop() {
 		return int64(present)
 	}
-	held, _ := c.shareHolder(c.now)
+	held, _ := c.shareHolder(int64(c.timeOfRollBack()))
 	switch {
 	case held == "":
 		c.wake(waiter{})
