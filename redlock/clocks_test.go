@@ -354,9 +354,9 @@ func TestOneWrongClockEndsNoLease(t *testing.T) {
 	})
 }
 
-// H180: all clocks were an hour ahead while a name was used, and have been set right. So the fence of the name is ahead,
-// and so are the ballots that follow it. Then the clock of one master jumps by 12 s. No client gets the name before the
-// lock of its holder, which is on exactly three of five masters, has ended; afterwards one does.
+// H180: all clocks were an hour ahead while a name was used, and have been set right. So the fence of the name is
+// ahead, and so are the ballots that follow it. Then the clock of one master jumps by 12 s. No client gets the name
+// before the lock of its holder, which is on exactly three of five masters, has ended; afterwards one does.
 func TestOneClockThatJumpsAfterAllWereAhead(t *testing.T) {
 	type acquire func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)
 	for kind, of := range map[string]func(l *redlock.Locker) (lock, try acquire){

@@ -170,7 +170,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 // globText escapes the special characters of a glob pattern.
 var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// nextKeys runs one step of a scan at now, the masters' time in microseconds. It returns the next cursor and the keys of the locks that have a lease.
+// nextKeys runs one step of a scan at now, the masters' time in microseconds. It returns the next cursor and the keys
+// of the locks that have a lease.
 func nextKeys(
 	ctx context.Context, t *transport.Transport, i int, cursor, pattern string, now int64,
 ) (string, []string, error) {

@@ -75,8 +75,8 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitDanger, "orders:2\n")
 }
 
-// fencedAhead gives each master a fence of these free names that is an hour ahead, as after all clocks were ahead by that
-// and have been set right.
+// fencedAhead gives each master a fence of these free names that is an hour ahead, as after all clocks were ahead by
+// that and have been set right.
 func (f *votingDeployment) fencedAhead(names ...string) {
 	f.t.Helper()
 	fence := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
@@ -138,7 +138,8 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 	if k, err := l.Lock(t.Context(), "was ahead"); err != nil || k.Unlock(t.Context()) != nil {
 		t.Fatal("not locked and released")
 	}
-	f.start("ls", "--all").ends(0, "3 of 3  ahead\n3 of 3  held\n2 of 3  jumped\n3 of 3  left\n3 of 3  read\n3 of 3  written\n")
+	f.start("ls", "--all").ends(0,
+		"3 of 3  ahead\n3 of 3  held\n2 of 3  jumped\n3 of 3  left\n3 of 3  read\n3 of 3  written\n")
 	f.start("who", "expired").ends(0, "no client holds it")
 	f.start("who", "old share").ends(0, "no client holds it")
 	f.start("release", "--force", "--yes", "expired").ends(exitDanger, "no client holds")

@@ -261,8 +261,8 @@ func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count i
 	return list, max(count, len(list))
 }
 
-// MastersTime estimates the masters' time in microseconds, as for a ballot. If no clock is known, it is the time of this
-// machine.
+// MastersTime estimates the masters' time in microseconds, as for a ballot. If no clock is known, it is the time of
+// this machine.
 func (c *Client) MastersTime() int64 { return c.ballots.Ballot(c.cfg.Clock.Now()) }
 
 // askAll inspects name on all masters, waits for those that can be reached, and calls f with their answers. It fails if

@@ -28,7 +28,8 @@
 -- Safe to repeat. If the lease exists with this ballot, the lease does not change and the reply is 1 again. If the
 -- lease has ended, the fence rejects the ballot, because the fence is at least that ballot. A refused message may be
 -- granted if it is delivered again; the release that follows an attempt of unknown outcome ends such a lease.
--- The first write is a command that a full master refuses, so a script that fails for lack of memory grants nothing.
+-- The first write is a command that a full master refuses, so a script that fails for lack of memory grants nothing. If
+-- the script has removed a waiter before, the master refuses no later write of this script, so a full master may grant.
 -- Each mode expects the admission record that the caller had read before its round began: a master that may have lost
 -- data since then has another record, and rejects the call. A repair also works in quarantine, if the expected record
 -- is that of the quarantine.

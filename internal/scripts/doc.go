@@ -45,10 +45,11 @@
 // master's own clock; it counts from the moment of the grant, so a constant error of the clock has no effect. The
 // second compares two estimates of the masters' time by clients: until is the holder's estimate at its call, plus the
 // TTL. Both estimates are bounded by correct clocks. If the ballot is above the client's estimate, because it follows a
-// fence that is ahead, the request also has the estimate, which takes the place of the ballot in this comparison. So a master whose clock jumps forward by up to 15 s does not give
-// away a lease early, and neither does a client whose estimate is wrong. The ballot of an extension is its new until
-// less the TTL. An inspection carries the client's estimate of the time. A release counts with this master's clock or, if
-// it rolls an attempt back, with the ballot of that attempt if that is earlier.
+// fence that is ahead, the request also has the estimate, which takes the place of the ballot in this comparison. So a
+// master whose clock jumps forward by up to 15 s does not give away a lease early, and neither does a client whose
+// estimate is wrong. The ballot of an extension is its new until less the TTL. An inspection carries the client's
+// estimate of the time. A release counts with this master's clock or, if it rolls an attempt back, with the ballot of
+// that attempt if that is earlier.
 //
 // An expired lease counts as absent, and the next acquire deletes it. An extension sets both deadlines, and shortens
 // neither. A lease with a minimum hold gets two new deadlines and the depth 0 when it is unlocked. A full master
@@ -88,8 +89,8 @@
 // The shares of a readers-writer lock are leases in a sorted set, and each has its own deadline, the score. With one
 // TTL for all of them, a reader's extension would also extend the shares of dead readers. The score is the later
 // deadline by two clocks: this master's time plus the TTL, and until. A share has expired for a request if both this
-// master's time and the time of the request, as above, are above the score. The set lives at least as long as the hash: a
-// clock that jumps must not expire the shares before the fence that ballots may follow.
+// master's time and the time of the request, as above, are above the score. The set lives at least as long as the hash:
+// a clock that jumps must not expire the shares before the fence that ballots may follow.
 //
 // Why no writer holds a name together with another holder. On one master:
 //

@@ -120,12 +120,13 @@ func TestReleaseBesideExpiredLeaseWakesWaiter(t *testing.T) {
 	}
 }
 
-// H181: a lease has expired by the master's clock, but not by its deadline, so an acquire is refused. A release wakes no
-// waiter: the roll-back of the waiter's attempt would wake the next one, and so on without a pause.
+// H181: a lease has expired by the master's clock, but not by its deadline, so an acquire is refused. A release wakes
+// no waiter: the roll-back of the waiter's attempt would wake the next one, and so on without a pause.
 func TestReleaseBesideLeaseOfOneClockWakesNoWaiter(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
-	c.want(quorum.Granted, enc.Acquire(keys("a"), grant(me, 1), scripts.Term{TTL: ttl, Until: now + 60*second}, now, now, 1, nil))
+	late := scripts.Term{TTL: ttl, Until: now + 60*second}
+	c.want(quorum.Granted, enc.Acquire(keys("a"), grant(me, 1), late, now, now, 1, nil))
 	c.must("PEXPIRE", prefix.Lock("a"), 70_000)
 	first := c.contender(other, now+1, 0, false)
 	if v := first.ask("a", now+1); v.Outcome != quorum.Held {
