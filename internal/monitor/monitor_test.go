@@ -358,15 +358,17 @@ func TestEvidenceIsShownNow(t *testing.T) {
 			r.Fatalf("new masters: voting %b, %+v", r.View().Voting, before)
 		}
 		after(30 * time.Second) // each master of this shard seeks the records of the other, which is not there
-		if now := r.View().Evidence; now.Named <= before.Named || now.Looked <= before.Looked {
+		now := r.View().Evidence
+		if now.Named <= before.Named || now.Looked <= before.Looked {
 			r.Errorf("the records were not read again: %+v, and before %+v", now, before)
 		}
 		for i := range 3 {
 			r.masters.Master(i).Restart(false)
 		}
 		after(time.Microsecond)
-		if e := r.View().Evidence; e.Named != 0 || e.Proven != 0 {
-			r.Errorf("the masters are connecting again: %+v", e)
+		// The first attempt to connect again may follow at once.
+		if e := r.View().Evidence; e.Named != 0 && e.Named <= now.Named || e.Proven != 0 {
+			r.Errorf("after the restarts the client has evidence of before: %+v", e)
 		}
 	}, func(s *monitor.Settings) { s.Shard = scripts.Shard{Number: 1, Of: 2} }, memory.Fresh())
 }
