@@ -35,7 +35,7 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
-// H98: a master that has lost its data, and was admitted alone by mistake, does not vote because of a change: it may
+// H182: a master that has lost its data, and was admitted alone by mistake, does not vote because of a change: it may
 // have forgotten a held lock. The advice is to put it into quarantine.
 func TestSetRaisesNoStrayRecord(t *testing.T) {
 	t.Parallel()

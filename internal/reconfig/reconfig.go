@@ -273,6 +273,7 @@ func (s Seen) writing(rule quorum.Rule, r scripts.Record) Writing {
 func (w *Writing) May(i int, st *admission.State) bool {
 	stray := !w.added.Has(i) && !names(st, w.from)
 	switch {
+	//mutant:stray-raised 2= false
 	case stray && ballot.Span(st.Read-st.Record.Since) < w.wait:
 		return false
 	case st.Record.Epoch > w.Record.Epoch:

@@ -173,8 +173,8 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 	}
 }
 
-// A master on which locks depend has lost its data, and was admitted alone by mistake. No step of a change lets it vote
-// before a lock that it has forgotten must have ended. A new master may be admitted alone.
+// H182: a master on which locks depend has lost its data, and was admitted alone by mistake. No step of a change lets
+// it vote before a lock that it has forgotten must have ended. A new master may be admitted alone.
 func TestStrayRecordIsNotRaisedEarly(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"

@@ -146,6 +146,9 @@ var List = []Mutant{
 	{Name: "abort-quarantine", Wrong: "H147: next masters in quarantine, which may have forgotten a lock, count when " +
 		"a change is aborted",
 		Suite: "redlock", Tests: "AbortAfterNextMastersHaveForgotten"},
+	{Name: "stray-raised", Wrong: "H182: a change lets a master vote that has lost its data, and was admitted alone by " +
+		"mistake",
+		Suite: "internal/reconfig", Tests: "StrayRecordIsNotRaisedEarly"},
 	{Name: "downgrade-fence", Wrong: "H125: only the first round of a downgrade raises the fence",
 		Suite: "redlock", Tests: "DowngradeOfSeveralRoundsRaisesFences"},
 	{Name: "import-votes", Wrong: "H145: masters that do not vote accept an import",
