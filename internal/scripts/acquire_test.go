@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/quorum"
@@ -145,5 +146,23 @@ func TestInspectWritesNothing(t *testing.T) {
 		Record: "v4 whatever"}
 	if !near(got.Left, ttl) || got.Time < now || !reflect.DeepEqual(got, want) {
 		t.Errorf("a held name is inspected as %+v, want %+v", got, want)
+	}
+}
+
+// H163: a lease that has expired by the master's own clock alone is shown, since an acquire is refused beside it.
+func TestInspectShowsLeaseUntilBothClocksEndIt(t *testing.T) {
+	c := onServer(t)
+	now, id := c.now(), grant(me, 1)
+	until := now + 5*second
+	lasting := scripts.Term{TTL: ttl, Until: until}
+	c.want(quorum.Granted, enc.Acquire(keys("a"), id, lasting, now, now, 1, nil))
+	c.must("PEXPIRE", prefix.Lock("a"), 70_000) // as if the clock had jumped
+	if h := c.inspectAt("a", now); h.ID != id || !near(h.Left, 5*time.Second+time.Millisecond) {
+		t.Errorf("the lease is shown as %+v", h)
+	}
+	for _, late := range []int64{until + 1, 0} { // 0: no estimate, so the master's own clock decides
+		if h := c.inspectAt("a", late); h.ID != "" {
+			t.Errorf("at %d the expired lease is shown as %+v", late, h)
+		}
 	}
 }

@@ -163,7 +163,13 @@ func (c *client) release(name string, end scripts.Ending) bool {
 
 func (c *client) inspect(name string) scripts.Holding {
 	c.t.Helper()
-	reply, err := c.run(enc.Inspect(keys(name), 0), "")
+	return c.inspectAt(name, 0)
+}
+
+// inspectAt inspects a name for a client whose estimate of the masters' time is this.
+func (c *client) inspectAt(name string, time int64) scripts.Holding {
+	c.t.Helper()
+	reply, err := c.run(enc.Inspect(keys(name), time), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
