@@ -8,6 +8,8 @@ import (
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 // A link is a proxy in front of one master that can disturb the master's traffic. It listens on a port of this
@@ -21,11 +23,16 @@ type link struct {
 	treated  bool // traffic is disturbed
 }
 
-// newLink starts a link that passes all traffic. The link ends with the test.
+// newLink starts a link that passes all traffic. The link ends with the test. Its port is not one that the system gives
+// to outgoing connections, which could occupy it while the link is down.
 func newLink(t testing.TB, name, upstream string) *link {
 	t.Helper()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics write to standard output regardless of their logger
-	l := &link{t: t, name: name, upstream: upstream, addr: "127.0.0.1:0"}
+	port, err := redisproc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{t: t, name: name, upstream: upstream, addr: fmt.Sprint("127.0.0.1:", port)}
 	if err := l.up(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +50,6 @@ func (l *link) up() error {
 	if err := l.proxy.Start(); err != nil {
 		return fmt.Errorf("%s: %w", l.name, err)
 	}
-	l.addr = l.proxy.Listen
 	return nil
 }
 
