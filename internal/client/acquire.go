@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/lease"
@@ -22,6 +23,7 @@ type Request struct {
 	Stats    *Stats // records the rounds of the call, unless nil
 
 	role   scripts.Role
+	queue  queue         // of the locks of this role
 	once   bool          // whether a request that does not wait makes only one attempt
 	called clock.Instant // when the call began; zero: now
 }
@@ -34,7 +36,16 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Lock, error) {
 	if err := c.CheckName(r.Name); err != nil {
 		return nil, err
 	}
+	r.queue = c.queue
 	return c.acquire(ctx, r)
+}
+
+// A queue gets leases for calls: a [waitqueue.Queue] those of plain locks, and [waitqueue.Shares] those of readers and
+// writers.
+type queue interface {
+	Lock(ctx context.Context, call *waitqueue.Call) error
+	Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit time.Duration) error
+	Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
 }
 
 // acquire acquires the lock for a request that has been checked.
@@ -98,7 +109,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
 			Fair: s.Fair || s.MinHold > 0, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
-		err = c.queue.Lock(ctx, &both.Call)
+		err = r.queue.Lock(ctx, &both.Call)
 	default:
 		err = c.repeat(ctx, "lock", r, func() error { return c.try(ctx, r, k) })
 	}

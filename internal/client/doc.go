@@ -39,16 +39,14 @@
 //	internal/client/limits.go      limited                         the limits of the wait
 //	internal/client/acquire.go     grant
 //	internal/waitqueue/contend.go  Queue.Lock
-//	internal/waitqueue/linger.go   joinOrTakeOver
 //	internal/waitqueue/local.go    join                            the contender of the name
-//	internal/waitqueue/contend.go  next, prepare
+//	internal/waitqueue/contend.go  contend, next, prepare
 //	internal/monitor/api.go        Ready                           waits if a quorum may vote soon
-//	internal/lease/acquire.go      Manager.Acquire, prepare
+//	internal/lease/acquire.go      Manager.Acquire, send
 //	internal/lease/limiter.go      enter                           not too many rounds at once
 //	internal/lease/acquire.go      newLease
 //	internal/round/round.go        Sender.New, Round.Init
 //	internal/ballot/propose.go     Ballots.Propose                 the token
-//	internal/lease/acquire.go      firstTerm
 //	internal/ballot/clocks.go      Term                            when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
@@ -62,17 +60,17 @@
 //	internal/lease/acquire.go      voteRecorder.OnVote
 //	internal/lease/lease.go        recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
-//	internal/waitqueue/local.go    startHold, recordHoldLocked     this Locker has the name
+//	internal/waitqueue/local.go    startHold                       this Locker has the name
 //	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live
 //	internal/waitqueue/local.go    leave
 //	internal/client/acquire.go     stillGood                       the caller may have been paused
 //	redlock/request.go             returned
 //
 // What else a call can be: readers, writers and slots come to acquire from methods of their own (shares.go,
-// semaphore.go), and their keys choose the scripts (scripts.Keys). A reader or writer passes the local queue by, so
-// waitqueue and lease ask for the role in join, Try and wherever a plain lock is entered in a table of names. A
-// re-entry, a call that does not wait and one with tries leave in grant. A minimum hold is in Terms.leaseTTL and
-// firstTerm, linger in announceLinger and joinOrTakeOver, a joint configuration in quorum.Rule.
+// semaphore.go), and their keys choose the scripts (scripts.Keys). A reader or writer uses waitqueue.Shares instead of
+// the Queue, and gets another kind of id in newLease. A re-entry, a call that does not wait and one with tries leave in
+// grant. A minimum hold is in the terms of the lease (leaseTTL, fromGrant), linger in announceLinger and takeOver, a
+// joint configuration in quorum.Rule.
 //
 // # Where to add something
 //

@@ -75,7 +75,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lo
 // one acquires slot i. If once is true, it makes a single attempt.
 func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
 	return s.c.acquire(ctx, Request{
-		Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, once: once, called: s.called,
+		Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, queue: s.c.queue, once: once, called: s.called,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
 // AcquireReader acquires the lock of a reader: see RLock and TryRLock of package redlock.
@@ -23,7 +24,7 @@ func (c *Client) acquireShare(ctx context.Context, role scripts.Role, r Request)
 	if err != nil {
 		return nil, err
 	}
-	r.role = role
+	r.role, r.queue = role, waitqueue.Shares{Queue: c.queue}
 	return c.acquire(ctx, r)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
 // handlePrefix begins every handle; its digit is the version of the format.
@@ -64,7 +65,7 @@ func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *
 	k := &Lock{}
 	k.init(c, from.name, scripts.Plain)
 	l := c.leases.NewImport(from.name, &k.keys, from.id)
-	return c.takeOver(ctx, "import", from, l, k, s, stats)
+	return c.takeOver(ctx, "import", from, l, k, c.queue, s, stats)
 }
 
 // Downgrade implements Downgrade of package redlock.
@@ -96,12 +97,13 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	reader.init(c, name, scripts.Reader)
 	l := c.leases.NewImport(name, &reader.keys, id)
 	l.Inherits(ballot)
-	return c.takeOver(ctx, "downgrade", exportedLock{name: name, id: id, token: ballot}, l, reader, s, stats)
+	from := exportedLock{name: name, id: id, token: ballot}
+	return c.takeOver(ctx, "downgrade", from, l, reader, waitqueue.Shares{Queue: c.queue}, s, stats)
 }
 
 // takeOver takes over an exported lock with the lease l, and makes k its first hold.
 func (c *Client) takeOver(
-	ctx context.Context, op string, from exportedLock, l *lease.Lease, k *Lock, s *Settings, stats *Stats,
+	ctx context.Context, op string, from exportedLock, l *lease.Lease, k *Lock, to queue, s *Settings, stats *Stats,
 ) (*Lock, error) {
 	caller := ctx
 	ctx, cancel := c.limited(caller, s)
@@ -125,7 +127,7 @@ func (c *Client) takeOver(
 		return nil, c.waited(caller, ctx, err)
 	}
 	won = true
-	if err := c.queue.Begin(l, &k.Hold, &s.Terms); err != nil {
+	if err := to.Begin(l, &k.Hold, &s.Terms); err != nil {
 		return nil, failed(op, from.name, err)
 	}
 	return k, c.stillGood(k, s)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
@@ -90,13 +89,10 @@ const roundsPerAttempt = 3
 // returned round is the last one; it is nil if the last try sent nothing.
 func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
 	for try := 1; ; try++ {
-		l, r, call, err := m.prepare(ctx, a)
+		l, r, err := m.send(ctx, a)
 		if err != nil {
 			return nil, nil, err
 		}
-		sent := r.SendAll(call, a.Terms.leaseTTL(0), round.NeedsVote)
-		l.sent.acquire(r.View, sent, l.tokens.last)
-		r.RecordSkipped()
 		err = l.awaitQuorum(ctx, r, a.Terms)
 		a.Stats.recordRound(r)
 		m.Events.Attempted(l, r, l.tokens.next, err)
@@ -110,17 +106,16 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	}
 }
 
-// prepare waits until another round may begin, and returns a new lease for the attempt, the round, and the call to
-// send.
-func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round, *frame.Call, error) {
+// send waits until another round may begin, and sends an acquire for a new lease. If it fails, it has sent nothing.
+func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
 	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
-		return nil, nil, nil, m.reportNotSent(a.Name, overloaded(err))
+		return nil, nil, m.reportNotSent(a.Name, overloaded(err))
 	}
 	view := m.View() // after the wait
 	//mutant:configured-quorum = view.Voting == 0
 	if !view.Config.Rule.Won(view.Voting) {
 		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
-		return nil, nil, nil, m.reportNotSent(a.Name, m.Sender.NoQuorum(view, "lock", nil))
+		return nil, nil, m.reportNotSent(a.Name, m.Sender.NoQuorum(view, "lock", nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
 	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
@@ -130,26 +125,20 @@ func (m *Manager) prepare(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
 		m.rounds.leave(true)
-		return nil, nil, nil, err // nothing was sent
+		return nil, nil, err
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.maxHandoffs()}
-	depth := l.announceLinger(a.Terms)
+	l.announceLinger(a.Terms)
 	if a.Ticket != nil {
 		a.Join()
 	}
-	term := m.firstTerm(r, a.Terms)
-	return l, r, view.Encoder.Acquire(a.Keys, l.ID, term, first, last, depth, a.Ticket), nil
-}
-
-// firstTerm returns the term of a lease that r asks for. A minimum hold counts from the grant, which comes up to the
-// longest attempt after the start of r, so the deadline in ballots is later by that. A release corrects it.
-func (m *Manager) firstTerm(r *round.Round, terms *Terms) scripts.Term {
-	term := m.Ballots.Term(r.Start, terms.leaseTTL(0))
-	//mutant:minimum-from-grant drop
-	if terms.MinHold > 0 {
-		term.Until = m.Ballots.Term(r.Start, terms.leaseTTL(-r.View.Config.Slowest)).Until
-	}
-	return term
+	ttl := a.Terms.leaseTTL(0)
+	term := m.Ballots.Term(r.Start, ttl).Later(a.Terms.fromGrant(view.Config.Slowest))
+	call := view.Encoder.Acquire(a.Keys, l.ID, term, first, last, l.depthLocked(), a.Ticket)
+	sent := r.SendAll(call, ttl, round.NeedsVote)
+	l.sent.acquire(view, sent, last)
+	r.RecordSkipped()
+	return l, r, nil
 }
 
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
@@ -334,6 +323,7 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	id := m.nextNumber()
 	if role := keys.Role(); role != scripts.Plain {
 		l.ID = scripts.ShareID(m.Owner, id, role, m.Ballots.Median(m.Clock.Now()), m.Label)
+		l.address()
 	} else {
 		l.ID = scripts.LeaseID(m.Owner, id, m.Label)
 	}

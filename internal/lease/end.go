@@ -7,7 +7,6 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/round"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -83,9 +82,7 @@ func (l *Lease) endLocked(why *reason) ending {
 	}
 	l.state = ended
 	l.m.timers.Remove(&l.renewal.entry)
-	if l.Role() != scripts.Plain {
-		l.m.addressees.Delete(l.ID)
-	}
+	l.unaddressLocked()
 	return ending{l, why, l.ownership.endHoldsLocked(why.err)}
 }
 

@@ -34,9 +34,9 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 // many masters have lost the lease since it was won, Start releases the lease and returns a *round.Failure.
 func (h *Hold) Start(l *Lease, terms *Terms) error {
 	now := l.m.Clock.Now()
-	l.address()
 	l.mu.Lock()
 	h.beginLocked(l, terms, now)
+	l.listenInTimeLocked(now)
 	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
 	view := l.m.View() // read after Add, because Manager.Changed handles later changes
 	l.on.lose(l.on.has &^ same(l.sent.view, view))

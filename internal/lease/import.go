@@ -44,7 +44,8 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot 
 		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs()}
-	sent := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, m.firstTerm(r, terms), first, last), ttl, need)
+	term := m.Ballots.Term(r.Start, ttl).Later(terms.fromGrant(view.Config.Slowest))
+	sent := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, term, first, last), ttl, need)
 	l.sent.acquire(view, sent, last)
 	r.RecordSkipped()
 	err = l.awaitQuorum(ctx, r, terms)

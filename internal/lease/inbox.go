@@ -35,15 +35,19 @@ const (
 
 // An inbox records whether messages about a lease can arrive, and the effects of those that have arrived.
 type inbox struct {
+	addressed bool // whether Addressee finds the lease
 	listens   bool // whether the Locker is subscribed because of the lease
 	requested bool // whether another client has requested a release
 }
 
-// address makes a lease that has begun known to Addressee, unless the local queue knows it.
+// address makes Addressee find a new lease until it ends.
 func (l *Lease) address() {
-	if l.Role() != scripts.Plain {
-		l.m.addressees.Store(l.ID, l)
-	} else if l.linger.allowed {
+	l.inbox.addressed = true
+	l.m.addressees.Store(l.ID, l)
+}
+
+func (l *Lease) unaddressLocked() {
+	if l.inbox.addressed {
 		l.m.addressees.Delete(l.ID)
 	}
 }
@@ -56,10 +60,20 @@ func (l *Lease) listenLocked() {
 	}
 }
 
+// listenInTimeLocked is listenLocked if a live lease needs the inbox by now.
+func (l *Lease) listenInTimeLocked(now clock.Instant) {
+	if l.listenInLocked(now) <= 0 {
+		l.listenLocked()
+	}
+}
+
 // listenInLocked returns the time until a live lease needs the inbox, or forever if the Locker is subscribed already.
 func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
-	if l.inbox.listens {
+	switch {
+	case l.inbox.listens:
 		return forever
+	case l.linger.allowed:
+		return 0
 	}
 	return listenAfter - time.Duration(now.Steady()-l.tokens.won.Steady())
 }
@@ -121,9 +135,9 @@ func (p *pacer) next(now int64) int64 {
 	return at
 }
 
-// Addressee returns the lease with this id if the lease can get messages and the local queue does not know the lease;
-// else nil. The local queue does not know the leases of an RWLock, and leases that may linger but are not live yet: a
-// message may arrive before the call knows that it has won the lease.
+// Addressee returns the lease with this id if the local queue may not know the lease; else nil. The local queue does
+// not know the leases of an RWLock, and leases that may linger but are not live yet: a message may arrive before the
+// call knows that it has won the lease.
 func (m *Manager) Addressee(id string) *Lease {
 	found, _ := m.addressees.Load(id)
 	l, _ := found.(*Lease)

@@ -55,6 +55,13 @@ func (t *Terms) leaseTTL(held time.Duration) time.Duration {
 	return max(t.TTL, t.remainingMinHold(held))
 }
 
+// fromGrant returns by how much the deadline of an acquire is later than its TTL. A minimum hold counts from the grant,
+// which comes up to slowest after the start of the round. A release corrects the deadline.
+func (t *Terms) fromGrant(slowest time.Duration) time.Duration {
+	//mutant:minimum-from-grant = 0
+	return t.leaseTTL(-slowest) - t.leaseTTL(0)
+}
+
 // A state is the state of a lease. A lease that was won is live until it ends, and may be idle in between: see
 // linger.go.
 type state uint8
@@ -162,12 +169,10 @@ func (o *ownership) removeLocked(h *Hold) {
 
 // giveUp ends a lease that is not live.
 func (l *Lease) giveUp() {
-	if l.linger.allowed {
-		l.m.addressees.Delete(l.ID)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = ended
+	l.unaddressLocked()
 }
 
 // heldLocked returns the time since the ownership began. It uses only the boot clock, because a wall clock that was set

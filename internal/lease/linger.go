@@ -20,6 +20,16 @@ type linger struct {
 	until    int64 // when an idle lease is released, on the boot clock
 }
 
+// WithoutLinger returns terms without Linger that are otherwise equal.
+func (t *Terms) WithoutLinger() *Terms {
+	if t.Linger == 0 {
+		return t
+	}
+	changed := *t
+	changed.Linger = 0
+	return &changed
+}
+
 // spareTokens returns the number of tokens that an acquire with these terms reserves, beside its own.
 func (t *Terms) spareTokens() int {
 	if t.Linger > 0 {
@@ -28,19 +38,14 @@ func (t *Terms) spareTokens() int {
 	return t.maxHandoffs()
 }
 
-// announceLinger decides whether a new lease may linger, and returns the depth with which it is acquired.
-func (l *Lease) announceLinger(terms *Terms) scripts.Depth {
-	if l.linger.allowed = terms.Linger > 0 && l.tokens.next < l.tokens.last; !l.linger.allowed {
-		return 1
+// announceLinger decides whether a new lease may linger. If so, its depth says so from the acquire on.
+func (l *Lease) announceLinger(terms *Terms) {
+	if l.linger.allowed = terms.Linger > 0 && l.tokens.next < l.tokens.last; l.linger.allowed {
+		l.address()
 	}
-	l.m.addressees.Store(l.ID, l) // until Hold.Start or giveUp
-	return 1 | scripts.Lingers
 }
 
 func (l *Lease) mayLingerLocked() bool { return l.linger.allowed && !l.linger.recalled }
-
-// MayLinger reports whether the acquire announced to the masters that the lease may linger.
-func (l *Lease) MayLinger() bool { return l.linger.allowed }
 
 // Idle reports whether the lease lingers without a holder.
 func (l *Lease) Idle() bool {

@@ -111,9 +111,7 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		if l.renewInLocked(now) <= 0 {
 			e = l.renewLocked(now)
 		}
-		if l.listenInLocked(now) <= 0 {
-			l.listenLocked()
-		}
+		l.listenInTimeLocked(now)
 		l.scheduleLocked(now)
 	case idle:
 		l.scheduleLocked(now)

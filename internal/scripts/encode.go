@@ -34,6 +34,12 @@ type Term struct {
 	Asked int64 // the client's estimate of the masters' time, not too late; 0: the first ballot
 }
 
+// Later returns the term with a deadline that is later by d.
+func (term Term) Later(d time.Duration) Term {
+	term.Until = min(term.Until+d.Microseconds(), MaxBallot)
+	return term
+}
+
 // precedes reports whether the time of a request must be sent beside its first ballot.
 func (term Term) precedes(first int64) bool {
 	//mutant:fence-ahead = false

@@ -6,7 +6,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -31,24 +30,19 @@ type trials struct {
 // A trial is one call that does not queue.
 type trial struct {
 	q    *Queue
-	name string // "" for a call of an RWLock, which shares no attempts
+	name string
 	of   *trials
 	seen uint64 // number of the last attempt whose result the call knows, or that began before the call
 }
 
 // joinTrial begins a call.
-func (q *Queue) joinTrial(a *lease.Attempt) *trial {
+func (q *Queue) joinTrial(name string) *trial {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := &trial{q: q, seen: q.attempts}
-	if a.Keys.Role() != scripts.Plain {
-		t.of = &trials{calls: 1}
-		return t
-	}
-	t.name, t.of = a.Name, q.trials[a.Name]
+	t := &trial{q: q, name: name, of: q.trials[name], seen: q.attempts}
 	if t.of == nil {
 		t.of = &trials{}
-		q.trials[t.name] = t.of
+		q.trials[name] = t.of
 	}
 	t.of.calls++
 	return t
@@ -95,10 +89,8 @@ func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*ro
 	t.of.latest, t.seen = at, at.number
 	q.mu.Unlock()
 	defer close(at.done)
-	if t.name != "" {
-		if err := q.heldHere(t.name); err != nil {
-			return nil, err
-		}
+	if err := q.heldHere(t.name); err != nil {
+		return nil, err
 	}
 	l, r, err := q.Manager.Acquire(ctx, a)
 	if err == nil {

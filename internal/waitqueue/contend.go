@@ -24,6 +24,7 @@ const (
 type contention struct {
 	q       *Queue
 	c       *Call
+	terms   *lease.Terms   // of the next attempt
 	watch   time.Duration  // pause before the next noticeOwnHold, while the call is in the local queue
 	wakeUps int            // number of consecutive lost attempts that wake-ups have caused
 	round   *round.Round   // the last round; nil: the last attempt sent nothing, since too few masters vote
@@ -40,15 +41,19 @@ type contention struct {
 // Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or an
 // error of package ballot. After an error nothing is held, and leases that masters may have granted are being rolled
 // back.
-//
-// Its one loop does what the state of the call requires: a queued call sleeps until it is signalled; the contender
-// makes an attempt, or sleeps until the next is due.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
-	if q.joinOrTakeOver(c) {
+	q.join(c)
+	defer q.leave(c)
+	if q.takeOver(c) { // a lease that lingers
 		return nil
 	}
-	defer q.leave(c)
-	n := &contention{q: q, c: c}
+	return q.contend(ctx, c)
+}
+
+// contend is the one loop of a call that has joined. It does what the state of the call requires: a queued call sleeps
+// until it is signalled; the contender makes an attempt, or sleeps until the next is due.
+func (q *Queue) contend(ctx context.Context, c *Call) error {
+	n := &contention{q: q, c: c, terms: c.Terms}
 	for {
 		changed := q.Changed()
 		state, pause := n.next()
@@ -106,7 +111,7 @@ func (n *contention) next() (waiterState, time.Duration) {
 		c.wake = make(chan struct{}, 1)
 	}
 	if q.yieldLocked(c) {
-		*n = contention{q: q, c: c, before: c.names.refusal}
+		*n = contention{q: q, c: c, terms: c.Terms, before: c.names.refusal}
 		return c.state, 0
 	}
 	q.subscribeLocked(c)
@@ -119,6 +124,7 @@ func (n *contention) recordRefusal(err error) {
 	if n.lost++; errors.Is(n.failure.Decision, round.ErrHeld) {
 		n.held, n.lost = n.failure, 0
 	}
+	n.terms = n.c.Terms.WithoutLinger() // other waiters may not try again before the release
 	n.q.recordFailure(n.c, n.failure)
 	n.refused++
 	n.pause = n.c.Poll(n.refused) // computed once for each failure, since the pause may be random
@@ -158,7 +164,7 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	if err != nil {
 		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
 	}
-	a := &lease.Attempt{Name: c.Name, Keys: c.Keys, Terms: n.terms(), Stats: c.Stats}
+	a := &lease.Attempt{Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n.wakeUps++; c.woken == 0 {

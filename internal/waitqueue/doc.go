@@ -16,7 +16,7 @@
 // contender. A fair call in the local queue costs the masters a little: it subscribes to the inbox when it enters the
 // local queue, and if it is first there when the lease is released, it joins the masters' queues just before the
 // release. Calls of an RWLock are never in the local queue: each of them is a contender, and the masters keep the
-// order.
+// order. See [Shares].
 //
 // TryLock, and calls with a limit of tries, do not wait here, but make attempts of their own (try.go), or take the
 // refusal of another such call as theirs (attempt.go). These calls send nothing while their own Locker holds the name.
@@ -69,6 +69,7 @@
 //	attempt.go  attempts that such calls share
 //	tickets.go  the places in the masters' queues
 //	inbox.go    the subscription, and the wake-ups and messages about leases that arrive through it
+//	shares.go   calls for the locks of readers and writers
 //	linger.go   leases that linger
 //	waiting.go  how many calls wait, and why
 package waitqueue

@@ -31,7 +31,7 @@ func (q *Queue) Idle(l *lease.Lease) bool {
 	if nq == nil {
 		return false
 	}
-	nq.idle = true
+	nq.holder, nq.idle = nil, l
 	q.lingering++
 	return true
 }
@@ -48,47 +48,38 @@ func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
 	return nq
 }
 
-// takeIdleLocked returns the lease that lingers, reserved for the caller; nil if there is none.
-func (q *Queue) takeIdleLocked(nq *nameQueue) *lease.Lease {
-	if !nq.idle {
-		return nil
+// takeOver makes the hold of c the first hold of a lease of the name that lingers, and reports whether it did. It
+// releases a lease that does not suit c.
+func (q *Queue) takeOver(c *Call) bool {
+	l := q.takeIdle(c.Name, c)
+	switch {
+	case l == nil:
+		return false
+	case !c.Fair:
+		return c.Hold.TakeOver(l, c.Terms)
 	}
-	nq.idle = false
-	q.lingering--
-	return nq.holder
-}
-
-// joinOrTakeOver calls join. If the name has a lease that lingers, the call takes that lease over and gets its hold, or
-// releases the lease. joinOrTakeOver reports whether the call has its hold.
-func (q *Queue) joinOrTakeOver(c *Call) bool {
-	for l := q.join(c); l != nil; l = q.join(c) {
-		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
-			return true
-		}
-		l.Message(scripts.WakeUp{}) // releases the idle lease
-	}
+	l.Message(scripts.WakeUp{}) // releases the idle lease
 	return false
 }
 
-// terms returns the terms for the next attempt. A call that had to wait does not linger, because other waiters may not
-// try again before the release.
-func (n *contention) terms() *lease.Terms {
-	if n.failure == nil || n.c.Terms.Linger == 0 {
-		return n.c.Terms
+// takeIdle returns the lease of name that lingers, now reserved for the caller, which must call TakeOver or release the
+// lease. It returns nil if no lease lingers, or if a call that is not c contends for the name.
+func (q *Queue) takeIdle(name string, c *Call) *lease.Lease {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	nq := q.names[name]
+	if nq == nil || nq.idle == nil || nq.contender != c {
+		return nil
 	}
-	terms := *n.c.Terms
-	terms.Linger = 0
-	return &terms
+	nq.holder = nq.idle
+	q.endIdleLocked(nq)
+	return nq.holder
 }
 
-// takeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
-// [lease.Hold.TakeOver].
-func (q *Queue) takeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
-	q.mu.Lock()
-	var l *lease.Lease
-	if nq := q.names[name]; nq != nil {
-		l = q.takeIdleLocked(nq)
+// endIdleLocked records that the lease of nq no longer lingers, if it did.
+func (q *Queue) endIdleLocked(nq *nameQueue) {
+	if nq.idle != nil {
+		nq.idle = nil
+		q.lingering--
 	}
-	q.mu.Unlock()
-	return l != nil && h.TakeOver(l, terms)
 }

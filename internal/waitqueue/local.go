@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ type nameQueue struct {
 	holder    *lease.Lease   // nil: this Locker does not hold the name
 	contender *Call          // nil: no call of this Locker contends for the name
 	waiting   levels         // the local queue
-	idle      bool           // whether holder lingers, and the next call may take it over
+	idle      *lease.Lease   // the lease that lingers, which the next call may take over; nil if none does
 	refusal   *round.Failure // why calls must wait: heldLocally, or how the contender's last attempt failed
 	noticed   *lease.Lease   // the last lease for which OwnHold was called
 }
@@ -116,31 +117,22 @@ func New(env Env) *Queue {
 	}
 }
 
-// join makes c the contender, or puts it into the local queue. If the name has a lease that lingers, join instead
-// reserves the lease for c and returns it.
-func (q *Queue) join(c *Call) *lease.Lease {
+// join makes c the contender, or puts it into the local queue.
+func (q *Queue) join(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls++
 	c.seq = q.calls
-	if c.Keys.Role() != scripts.Plain { // each reader and writer contends, and the masters keep the order
-		c.own = nameQueue{contender: c, refusal: heldLocally}
-		c.names, c.state = &c.own, acquiring
-		return nil
-	}
 	nq := q.names[c.Name]
 	if nq == nil {
 		nq = &c.own
 		nq.refusal = heldLocally
 		q.names[c.Name] = nq
 	}
-	if l := q.takeIdleLocked(nq); l != nil {
-		return l
-	}
 	c.names = nq
 	if nq.holder == nil && nq.contender == nil {
 		nq.contender, c.state = c, acquiring
-		return nil
+		return
 	}
 	c.wake = make(chan struct{}, 1)
 	place := 1 + nq.waiting.insert(c)
@@ -154,7 +146,6 @@ func (q *Queue) join(c *Call) *lease.Lease {
 	if nq.contender != nil && c.Priority > nq.contender.Priority {
 		nq.contender.signal()
 	}
-	return nil
 }
 
 // signal makes the call check its state again.
@@ -231,7 +222,7 @@ func (q *Queue) leave(c *Call) waiterState {
 // removes an empty nameQueue.
 func (q *Queue) promoteLocked(name string, nq *nameQueue) {
 	switch c := nq.waiting.first(); {
-	case nq.holder != nil || nq.contender != nil:
+	case nq.holder != nil || nq.contender != nil || nq.idle != nil:
 	case c != nil:
 		nq.waiting.remove(c)
 		nq.contender, c.state = c, acquiring
@@ -246,30 +237,26 @@ func (q *Queue) startHold(c *Call, l *lease.Lease) error {
 	q.mu.Lock()
 	c.names.contender, c.state = nil, holding
 	delete(q.refused, c)
-	if l.Role() == scripts.Plain {
-		q.recordHoldLocked(l)
-	}
+	c.names.holder, c.names.refusal = l, heldLocally
 	q.mu.Unlock()
 	return c.Hold.Start(l, c.Terms)
 }
 
-// Holder returns the lease of name that this Locker holds; nil if there is none.
+// Holder returns the lease of name that this Locker holds, or that lingers; nil if there is none.
 func (q *Queue) Holder(name string) *lease.Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if nq := q.names[name]; nq != nil {
-		return nq.holder
+		return cmp.Or(nq.holder, nq.idle)
 	}
 	return nil
 }
 
 // Begin makes h the first hold of a lease that a call has won without waiting here, by [Queue.Try] or an import.
 func (q *Queue) Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
-	if l.Role() == scripts.Plain {
-		q.mu.Lock()
-		q.recordHoldLocked(l)
-		q.mu.Unlock()
-	}
+	q.mu.Lock()
+	q.recordHoldLocked(l)
+	q.mu.Unlock()
 	return h.Start(l, terms)
 }
 
@@ -292,11 +279,8 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 		nq = &nameQueue{}
 		q.names[l.Name] = nq
 	}
-	q.takeIdleLocked(nq) // nq still has a holder if the masters have lost its lease, and this Locker has not noticed that
+	q.endIdleLocked(nq) // the masters have lost the lease of nq, and this Locker has not noticed that
 	nq.holder, nq.refusal = l, heldLocally
-	if l.MayLinger() {
-		q.listenLocked(l)
-	}
 }
 
 // Ended implements lease.Waiters. It records that l is no longer held here, and makes the first call in the local queue
@@ -308,8 +292,8 @@ func (q *Queue) Ended(l *lease.Lease) {
 		delete(q.listening, l)
 		q.useInboxLocked(inboxIdle)
 	}
-	if nq := q.names[l.Name]; nq != nil && nq.holder == l {
-		q.takeIdleLocked(nq)
+	if nq := q.names[l.Name]; nq != nil && cmp.Or(nq.holder, nq.idle) == l {
+		q.endIdleLocked(nq)
 		nq.holder = nil
 		q.promoteLocked(l.Name, nq)
 	}

@@ -47,7 +47,7 @@ func (q *Queue) Releasing(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end, so that a call that ends meanwhile leaves the queues only after this join
 	nq := q.names[l.Name]
-	if l.Role() != scripts.Plain || nq == nil {
+	if nq == nil || nq.holder != l {
 		return
 	}
 	c, m := nq.waiting.first(), q.Manager

@@ -9,7 +9,6 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -28,19 +27,22 @@ const (
 // h becomes the first hold of the lease. The calls of this Locker for one name share attempts: see attempt.go. A name
 // that this Locker itself holds is refused without a message; if its lease lingers, h takes it over.
 func (q *Queue) Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit time.Duration) error {
-	if a.Keys.Role() == scripts.Plain {
-		if q.takeOver(a.Name, h, a.Terms) {
-			return nil
-		}
-		if err := q.heldHere(a.Name); err != nil {
-			return err
-		}
+	if l := q.takeIdle(a.Name, nil); l != nil && h.TakeOver(l, a.Terms) {
+		return nil
 	}
-	began, last := time.Now(), error(nil)
-	t := q.joinTrial(a)
+	if err := q.heldHere(a.Name); err != nil {
+		return err
+	}
+	t := q.joinTrial(a.Name)
 	defer t.leave()
+	return q.try(ctx, limit, func() (*round.Round, error) { return t.share(ctx, a, h) })
+}
+
+// try calls attempt for Try until the votes decide, or limit has passed.
+func (q *Queue) try(ctx context.Context, limit time.Duration, attempt func() (*round.Round, error)) error {
+	began, last := time.Now(), error(nil)
 	for n := 1; ; n++ {
-		r, err := t.share(ctx, a, h)
+		r, err := attempt()
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return WithLastFailure(last, err)
 		}
