@@ -11,7 +11,6 @@ import (
 	"go/token"
 	"go/types"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -326,47 +325,4 @@ func constantsOf(t *testing.T, path string) (list []string) {
 		t.Fatalf("%s has no constant with a name that begins with step", path)
 	}
 	return list
-}
-
-// All findings take their advice from the constants in steps.go, not from literals.
-func TestFindingsNameSteps(t *testing.T) {
-	files, err := filepath.Glob("../../internal/diagnose/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, path := range append(files, "../../internal/transport/info.go") {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) < 4 {
-				return true
-			}
-			var name string
-			switch f := call.Fun.(type) {
-			case *ast.Ident:
-				name = f.Name
-			case *ast.SelectorExpr:
-				name = f.Sel.Name
-			}
-			if name != "find" && name != "add" {
-				return true
-			}
-			found++
-			last := call.Args[len(call.Args)-1]
-			if format, ok := last.(*ast.CallExpr); ok && len(format.Args) > 0 {
-				last = format.Args[0]
-			}
-			if lit, ok := last.(*ast.BasicLit); ok && len(lit.Value) > 30 {
-				t.Errorf("%s: the advice is a literal, want a constant in steps.go: %s", path, lit.Value)
-			}
-			return true
-		})
-	}
-	if found < 20 {
-		t.Errorf("the sources contain %d findings, want at least 20", found)
-	}
 }

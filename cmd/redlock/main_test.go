@@ -264,23 +264,6 @@ func TestReadingCommandsWriteNothing(t *testing.T) {
 	read("a mistyped prefix", []string{"-prefix", "redlokc"}, "check", "status", "max-ttl", "set")
 }
 
-func TestCheckReportsProblemsAndFixes(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
-	var out, errs bytes.Buffer
-	code := run(append([]string{"check", "-durable", "all"}, f.urls...), &out, &errs)
-	for _, want := range []string{
-		"locks can be acquired: no\n", ": failure: eviction\n", "risk: it has no vote",
-		"pool.AllowEviction accepts that risk",
-		"fix: `CONFIG SET maxmemory-policy noeviction`, and the same", ": failure: persistence\n",
-	} {
-		if code != exitNoQuorum || strings.Count(out.String(), want) != 1 {
-			t.Errorf("check: code %d, want %d; want %q once in the output\n%s%s", code, exitNoQuorum, want, out.String(),
-				errs.String())
-		}
-	}
-}
-
 // max-ttl raises the max TTL of a deployment. H72: it creates no key if there is no record, as with a mistyped prefix.
 func TestMaxTTLIsRaised(t *testing.T) {
 	t.Parallel()

@@ -179,27 +179,10 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 	end := newTomb(t)
 	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; echo ready; exec sleep 1000`, end.path)
 	p.hear("ready")
-	stopped := false
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		var pid int
-		if _, err := fmt.Sscan(e.Name(), &pid); err != nil {
-			continue
+	for _, supervisor := range childrenOf(p.cmd.Process.Pid) { // stopped first, so that it cannot kill the command
+		if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
 		}
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == fmt.Sprint(p.cmd.Process.Pid) &&
-			strings.Contains(string(line), superviseCommand) {
-			// Stop the supervisor first, so that it cannot kill the command.
-			stopped = syscall.Kill(pid, syscall.SIGSTOP) == nil
-		}
-	}
-	if !stopped {
-		t.Fatal("the supervisor was not found")
 	}
 	p.signal(syscall.SIGKILL)
 	end.closes()

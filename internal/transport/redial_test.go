@@ -80,22 +80,3 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 		})
 	}
 }
-
-// H50: if two masters have addresses of the same server, the later connection is refused. It is accepted when the
-// earlier one has ended.
-func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.url(), "unix://" + srv.socket()})
-	eventually(t, "one is up and one is refused", func() bool {
-		a, b := state(p, 0), state(p, 1)
-		return a.Session != 0 && errors.Is(b.Err, ErrRefused) || b.Session != 0 && errors.Is(a.Err, ErrRefused)
-	})
-	second := 0
-	if state(p, 0).Session != 0 {
-		second = 1
-	}
-	if err := state(p, second).Err; !strings.Contains(err.Error(), p.Addr(1-second)) || !strings.Contains(err.Error(),
-		"two votes") {
-		t.Errorf("the reason is %v", err)
-	}
-}
