@@ -40,22 +40,6 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 	}
 }
 
-// H31: an Unlock without a deadline waits for the masters no longer than the remaining validity of the lock. After
-// that it returns ErrNoQuorum, because the release is not confirmed.
-func TestUnlockWaitsWhileLockIsValid(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.readyLocker(w.pool(pool.WithTimeout(time.Minute)))
-		k := must(l.Lock(w.Context(), "n", redlock.WithTTL(500*time.Millisecond), redlock.WithExtension(false)))(w)
-		w.hang(0, 1)
-		start := time.Now()
-		w.isError(k.Unlock(w.Context()), redlock.ErrNoQuorum)
-		w.wantSince(start, time.Second)
-		w.resume()
-		after(time.Second)
-		w.wantOn("n", 0)
-	})
-}
-
 // H31, H32: if a majority hangs, is dead, refuses commands or is slow, every call returns no later than the end of its
 // context. Lock and Do wait until then, and their errors match the error of the context.
 func TestEveryCallReturnsWithItsContext(t *testing.T) {

@@ -308,52 +308,6 @@ func TestMasterInsideTheWindowVotes(t *testing.T) {
 	})
 }
 
-// The masters' clocks were an hour ahead, and have been set right before any of these locks was acquired. From then on
-// a name must not stay locked for longer than its TTL or its minimum hold.
-func TestFenceAheadDoesNotKeepName(t *testing.T) {
-	for what, use := range map[string]func(w *cluster, l *redlock.Locker){
-		"min hold": func(w *cluster, l *redlock.Locker) {
-			w.noError(l.Do(w.Context(), "cron", nothing, redlock.WithMinHold(5*time.Second)))
-		},
-		"dead holder": func(w *cluster, _ *redlock.Locker) {
-			must(w.locker().Lock(w.Context(), "cron", redlock.WithTTL(5*time.Second), redlock.WithExtension(false)))(w)
-			after(6 * time.Second)
-		},
-		"released": func(w *cluster, l *redlock.Locker) {
-			w.noError(l.Do(w.Context(), "cron", nothing, redlock.WithTTL(5*time.Second)))
-		},
-	} {
-		subtest(t, what, 3, func(w *cluster) {
-			w.setClocks(time.Hour)
-			l := w.locker()
-			w.noError(l.Do(w.Context(), "cron", nothing))
-			w.setClocks(0)
-			after(20 * time.Second)
-			other := w.locker()
-			use(w, l)
-			start := time.Now()
-			w.noError(other.Do(w.Context(), "cron", nothing))
-			w.wantSince(start, 30*time.Second)
-		})
-	}
-}
-
-// "One wrong clock, the master's or the client's, ends no lease early" (scripts.Term). Two of five masters are down,
-// and the clock of one of the others jumps by 12 s, which is allowed.
-func TestOneWrongClockEndsNoLease(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		w.stop(3, 4)
-		l, rival := w.locker(), w.locker()
-		k := must(l.Lock(w.Context(), "x", redlock.WithTTL(8*time.Second)))(w)
-		share := must(l.RWLock("y").Lock(w.Context(), redlock.WithTTL(8*time.Second)))(w)
-		after(time.Second)
-		w.setClocks(12*time.Second, 0)
-		w.isError(errOf(rival.TryLock(w.Context(), "x")), redlock.ErrHeld)
-		after(20 * time.Second)
-		w.noError(k.Err(), share.Err())
-	})
-}
-
 // H180: all clocks were an hour ahead while a name was used, and have been set right. So the fence of the name is
 // ahead, and so are the ballots that follow it. Then the clock of one master jumps by 12 s. No client gets the name
 // before the lock of its holder, which is on exactly three of five masters, has ended; afterwards one does.

@@ -373,21 +373,3 @@ func TestFunctionReleasesItsLock(t *testing.T) {
 		w.wantFree("a", "b")
 	})
 }
-
-func TestTryDo(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l, other := w.locker(), w.locker()
-		k := must(other.Lock(w.Context(), "n"))(w)
-		ran := 0
-		f := func(ctx context.Context, _ *redlock.Lock) error { ran++; return ctx.Err() }
-		start := time.Now()
-		err := l.TryDo(w.Context(), "n", f)
-		if !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
-			w.Errorf("TryDo of a held name returned %v after %[3]v; the function ran %[2]d times", err, ran, time.Since(start))
-		}
-		w.noError(k.Unlock(w.Context()))
-		w.must(l.TryDo(w.Context(), "n", f))
-		w.must(other.TryDo(w.Context(), "n", f)) // the lock was released
-		equal(w, ran, 2, "runs")
-	})
-}

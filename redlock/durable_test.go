@@ -14,9 +14,6 @@ import (
 // noticed is how long a client may need to notice that an append-only file was switched off: a heartbeat.
 const noticed = 3 * time.Second
 
-// fsyncNoticed is the same for the settings that are read on every fourth heartbeat.
-const fsyncNoticed = 4 * noticed
-
 // file switches the append-only files of masters.
 func (w *cluster) file(state string, which ...int) {
 	w.each(func(_ int, m *memory.Master) { m.SetAppendOnly(state) }, which...)
@@ -127,41 +124,6 @@ func TestLocksOnSwitchedFilesDoNotCount(t *testing.T) {
 		after(noticed)
 		w.isError(k.Err(), redlock.ErrLost)
 	})
-}
-
-// H162: a lock on a bare majority ends when the file of one of its masters is switched off: if this master crashes, it
-// votes at once, and another client could acquire the name with the third master.
-func TestBareMajorityWithSwitchedFile(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker(redlock.WithAllMastersDurable())
-		after(5 * time.Second)
-		w.masters.Master(0).Stop()
-		k := must(l.Lock(w.Context(), "a", redlock.WithTTL(20*time.Second), redlock.WithExtension(false)))(w)
-		w.file("no", 1)
-		after(noticed)
-		w.isError(k.Err(), redlock.ErrLost)
-	})
-}
-
-// H162: the settings of fsync are read again on every fourth heartbeat.
-func TestDurableMastersWhoseFsyncIsRelaxed(t *testing.T) {
-	for setting, values := range map[string][2]string{
-		"appendfsync": {"everysec", "always"}, "no-appendfsync-on-rewrite": {"yes", "no"},
-	} {
-		subtest(t, setting, 3, func(w *cluster) {
-			l := w.locker(redlock.WithAllMastersDurable())
-			after(5 * time.Second)
-			k := must(l.Lock(w.Context(), "a"))(w)
-			w.setConfig(setting, values[0])
-			after(fsyncNoticed)
-			w.isError(k.Err(), redlock.ErrLost)
-			w.says(errOf(l.TryLock(w.withTimeout(time.Minute), "a")), redlock.ErrNoQuorum,
-				"`CONFIG SET "+setting+" "+values[1]+"`")
-			w.setConfig(setting, values[1])
-			after(fsyncNoticed)
-			w.noError(l.Do(w.Context(), "a", nothing, redlock.WithTries(1)))
-		})
-	}
 }
 
 // H162: a master whose settings cannot be read is believed, with one warning.

@@ -79,31 +79,6 @@ func TestWithoutGuardTwoHolders(t *testing.T) {
 	})
 }
 
-// Masters without the guard, and durable masters, vote immediately after a restart. A lock survives the restart of
-// all masters if they have kept their data. If they have lost their data, the holder learns of the loss as soon as
-// the masters are back.
-func TestLockSurvivesRestartOfAllMasters(t *testing.T) {
-	for _, n := range []int{1, 3} {
-		for _, keeps := range []bool{true, false} {
-			subtest(t, fmt.Sprintf("%d masters, data kept %v", n, keeps), n, func(w *cluster) {
-				l := w.locker(map[bool]redlock.Option{true: redlock.WithAllMastersDurable(),
-					false: redlock.WithoutRestartGuard()}[keeps])
-				after(5 * time.Second) // until the records say that the masters are durable
-				k := must(l.Lock(w.Context(), "a", redlock.WithTTL(20*time.Second)))(w)
-				w.restart(keeps)
-				after(2 * time.Second)
-				if err := k.Err(); (err == nil) != keeps {
-					w.Errorf("the lock has the error %v", err)
-				}
-				if keeps {
-					w.noError(k.Unlock(w.Context()))
-					w.noError(l.Do(w.Context(), "a", nothing))
-				}
-			})
-		}
-	}
-}
-
 // Without the guard and without the background extension, the loss of a lock on the masters is noticed when the lock
 // is used.
 func TestLossWithoutGuardIsNoticedByUse(t *testing.T) {
@@ -188,35 +163,6 @@ func TestShortLivedClientsFinishQuarantine(t *testing.T) {
 		}
 		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
 			w.Errorf("the quarantine took %v, want 30 to 40 s", took)
-		}
-	}, memory.Fresh())
-}
-
-// A quarantine begins only when the clocks of a quorum can be compared, and ends only when the records of a quorum
-// have been read. Until then no master votes.
-func TestQuarantineNeedsQuorumOfRecords(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		w.stop(1, 2, 3, 4)
-		l := w.locker()
-		after(6 * time.Minute)
-		if m := l.Masters()[0]; m.State == "voting" {
-			w.Errorf("while all other masters are down: %+v", m)
-		}
-		w.restart(true, 1, 2)
-		start := time.Now()
-		after(5 * time.Second)
-		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultMaxTTL {
-			w.Errorf("with two of the four other masters up: %+v", m)
-		}
-		w.stop(2)
-		after(time.Minute)
-		if m := l.Masters()[0]; m.State == "voting" {
-			w.Errorf("with one of the four other masters up: %+v", m)
-		}
-		w.restart(true, 2)
-		must(l.Lock(w.Context(), "a"))(w)
-		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // master 2 began a new quarantine
-			w.Errorf("the lock was acquired after %v", took)
 		}
 	}, memory.Fresh())
 }

@@ -190,23 +190,6 @@ func TestMaxHoldReleasesRWLock(t *testing.T) {
 	})
 }
 
-// H169: a leader whose function ignores the end of its context is succeeded at the max hold.
-func TestMaxHoldEndsLeadership(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		ctx, cancel := context.WithCancel(w.Context())
-		p, hang := w.peer("p", redlock.WithTTL(30*time.Second), redlock.WithMaxHold(time.Second)), make(chan struct{})
-		led := make(chan error, 1)
-		go func() {
-			led <- p.Lead(ctx, "boss", func(context.Context, *redlock.Lock) error { <-hang; return nil })
-		}()
-		after(time.Millisecond)
-		w.noError(w.goLock(w.Context(), w.peer("other"), "boss").mustLock(1100 * time.Millisecond).Unlock(w.Context()))
-		cancel()
-		close(hang)
-		w.isError(<-led, context.Canceled)
-	})
-}
-
 // H169: at the max hold, the min hold keeps the name for the rest of its time. This includes a lock that has ended
 // before the call returned it, which is not kept.
 func TestMinHoldAfterMaxHold(t *testing.T) {

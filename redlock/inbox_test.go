@@ -341,35 +341,6 @@ var requestCases = []struct {
 		<-next
 		after(trip)
 	}},
-	{"of a leader", func(w *cluster, p, other *peer) {
-		ctx, stop := context.WithCancel(w.Context())
-		handOver, leads := errors.New("handing over"), make(chan string, 2)
-		both := make(chan struct{})
-		for _, of := range []*peer{p, other} {
-			go func() {
-				defer func() { both <- struct{}{} }()
-				_ = of.Lead(ctx, "n", func(ctx context.Context, lock *redlock.Lock) error {
-					leads <- of.id
-					select {
-					case <-lock.ReleaseRequested():
-						return handOver
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				})
-			}()
-		}
-		first := <-leads
-		after(time.Second)
-		w.requestRelease(other.Locker, "n")
-		if next := <-leads; next == first {
-			w.Errorf("%s leads again, want the other client", next)
-		}
-		stop()
-		<-both
-		<-both
-		after(trip)
-	}},
 }
 
 // A request for a release reaches the present holders of the name, and no holder of another lock.

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -95,65 +94,6 @@ var kinds = map[string]kind{
 	"semaphore of 3": semaphoreOf(3),
 }
 
-// A name that one client uses as one kind of lock is refused to every call for another kind, whether the name is held
-// or was just released, by the same client or another one, also while a minority of the masters is down or silent.
-func TestEveryMixOfKindsIsRefused(t *testing.T) {
-	for what, first := range map[string]struct {
-		of   string
-		take func(w *cluster, l *redlock.Locker) (*redlock.Lock, error)
-	}{
-		"plain": {"plain", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
-			return l.Lock(w.Context(), "n", redlock.WithLinger(time.Minute))
-		}},
-		"kept": {"plain", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
-			return l.Lock(w.Context(), "n", redlock.WithMinHold(time.Second))
-		}},
-		"reader": {"readers-writer", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
-			return l.RWLock("n").RLock(w.Context())
-		}},
-		"writer": {"readers-writer", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
-			return l.RWLock("n").Lock(w.Context())
-		}},
-		"slot": {"semaphore of 2", func(w *cluster, l *redlock.Locker) (*redlock.Lock, error) {
-			return l.Semaphore("n", 2).Acquire(w.Context())
-		}},
-	} {
-		subtest(t, what, 5, func(w *cluster) {
-			l, another := w.locker(), w.locker()
-			k, err := first.take(w, l)
-			w.must(err)
-			check := func(when string, ctx context.Context, clients ...*redlock.Locker) {
-				for of, calls := range kinds {
-					for how, call := range calls {
-						for i, c := range clients {
-							if of == first.of {
-								continue
-							}
-							began := time.Now()
-							ctx, cancel := context.WithTimeout(ctx, time.Minute)
-							err := call(ctx, c, "n")
-							cancel()
-							if !errors.Is(err, redlock.ErrKind) || redlock.Outcome(err) != "kind" || time.Since(began) > time.Second {
-								w.Errorf("%s, %s of %s by client %d: %v after %v", when, how, of, i, err, time.Since(began))
-							}
-						}
-					}
-				}
-			}
-			after(time.Second) // until every master has the lock
-			check("held", w.Context(), l, another)
-			check("held, with the context of the lock", k.Context(w.Context()), l)
-			w.stop(4)
-			check("held, and a master is down", w.Context(), l, another)
-			w.hang(3)
-			check("held, and another master is silent", w.Context(), l, another)
-			w.resume()
-			w.noError(k.Unlock(w.Context()))
-			check("released", w.Context(), l, another)
-		})
-	}
-}
-
 // A name has one kind and, if it is a semaphore, one size, while it is held and until its TTL plus 75 s after its last
 // use. A call for another kind fails immediately with ErrKind, which names the kind. H163: the error advises another
 // name, and not to delete the key, which may be a lock that a client holds.
@@ -204,6 +144,11 @@ func TestNameHasOneKind(t *testing.T) {
 				}
 			}
 			refused("while it is held")
+			for _, other := range uses { // with the context of the lock
+				if other.kind != first.kind {
+					w.isError(errOf(other.lock(k.Context(w.Context()), l)), redlock.ErrKind)
+				}
+			}
 			after(3 * time.Minute) // the extensions keep the kind
 			refused("after extensions")
 			w.noError(k.Extend(w.Context()), k.Unlock(w.Context()))

@@ -79,7 +79,6 @@ func (w *shardedCluster) every(f func(m *memory.Master), sets ...int) {
 	}
 }
 
-func empty(m *memory.Master)   { m.Flush() }
 func restart(m *memory.Master) { m.Restart(false) }
 
 // moved returns a name that belongs to shard from of a, and to another shard of b.
@@ -98,68 +97,6 @@ func (w *shardedCluster) wantNoLock(l *redlock.Locker, what, name string) {
 	if err == nil {
 		w.Errorf("%s holds %q with token %d", what, name, k.Token())
 	}
-}
-
-// H160: a client that was cut off while the number of shards fell from three to two acquires nothing when it is back,
-// although it has acquired locks before and finds the masters of its third shard empty: neither if it reaches all
-// masters, nor if it reaches only the third shard. The records were deleted by hand, which is not the procedure.
-func TestReturnAfterFewerShards(t *testing.T) {
-	for _, apart := range []bool{false, true} {
-		shardedClusters(t, 3, func(w *shardedCluster) {
-			s, name := newSeverable(), moved(3, 3, 2)
-			x := s.locker(w, 0, 1, 2)
-			w.must(admin.Of(x).Admit(w.Context()))
-			w.noError(x.Do(w.Context(), name, nothing))
-			s.sever(0, 1, 2)
-			after(time.Minute)
-			w.every(empty, 0, 1, 2)
-			y := w.admitted(0, 1)
-			k := must(y.Lock(w.Context(), name))(w)
-			if apart {
-				w.every((*memory.Master).Stop, 0, 1)
-			}
-			after(time.Minute)
-			s.join(0, 1, 2)
-			w.wantNoLock(x, "the client with three shards", name)
-			if !apart {
-				w.noError(k.Unlock(w.Context()))
-			}
-		})
-	}
-}
-
-// H160: also if the client is connected all the time, but has read no record of the other shards since the change, when
-// the masters of its third shard restart without data.
-func TestLateLookAfterFewerShards(t *testing.T) {
-	shardedClusters(t, 3, func(w *shardedCluster) {
-		x := w.admitted(0, 1, 2)
-		name := moved(3, 3, 2)
-		w.noError(x.Do(w.Context(), name, nothing))
-		y := w.shards(0, 1)
-		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1, 2))))
-		w.must(admin.Of(y).Admit(w.Context()))
-		must(y.Lock(w.Context(), name))(w)
-		w.every(restart, 2)
-		w.wantNoLock(x, "the client with three shards", name)
-	})
-}
-
-// H160: a client with two shards acquires nothing after a change to three, also when all masters of its first shard
-// lose their records. The clients with three shards go on.
-func TestAmnesiaAfterMoreShards(t *testing.T) {
-	shardedClusters(t, 3, func(w *shardedCluster) {
-		x, name := w.admitted(0, 1), moved(2, 1, 3)
-		w.noError(x.Do(w.Context(), name, nothing))
-		y := w.shards(0, 1, 2)
-		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1))))
-		w.must(admin.Of(y).Admit(w.Context()))
-		must(y.Lock(w.Context(), name))(w)
-		w.every(restart, 0)
-		w.wantNoLock(x, "the client with two shards", name)
-		for _, of := range in(3, 1) {
-			w.noError(y.Do(w.Context(), of[0], nothing))
-		}
-	})
 }
 
 // H160: a lock that is held while the number of shards changes cannot be extended, so it ends before the masters vote
@@ -227,5 +164,21 @@ func TestEarlyClientOfTheNewLayout(t *testing.T) {
 			w.Errorf("two holders of %q: tokens %d and %d", name, held.Token(), k.Token())
 		}
 		w.noError(k.Unlock(w.Context()))
+	})
+}
+
+// H160: also if the client is connected all the time, but has read no record of the other shards since the change, when
+// the masters of its third shard restart without data.
+func TestLateLookAfterFewerShards(t *testing.T) {
+	shardedClusters(t, 3, func(w *shardedCluster) {
+		x := w.admitted(0, 1, 2)
+		name := moved(3, 3, 2)
+		w.noError(x.Do(w.Context(), name, nothing))
+		y := w.shards(0, 1)
+		w.must(clients.SetOf(y).Replaces(w.Context(), clients.SetOf(w.shards(0, 1, 2))))
+		w.must(admin.Of(y).Admit(w.Context()))
+		must(y.Lock(w.Context(), name))(w)
+		w.every(restart, 2)
+		w.wantNoLock(x, "the client with three shards", name)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,10 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -460,23 +456,6 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 		w.restart(false, 0, 1)
 		after(time.Minute)
 		lost(must(l.Lock(w.Context(), "x", redlock.WithExtension(false)))(w), "its background extension is off")
-	})
-}
-
-// If a dial hangs, the error of the call does not match context.DeadlineExceeded, since no context of the caller has
-// expired.
-func TestHangingDialIsNoDeadline(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
-			func(ctx context.Context, _, _ string) (net.Conn, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}))
-		w.must(err)
-		w.Cleanup(func() { _ = p.Close() })
-		_, err = w.readyLocker(p).Lock(w.Context(), "x", redlock.WithWaitLimit(5*time.Second))
-		w.isError(err, redlock.ErrNoQuorum)
-		w.notError(err, context.DeadlineExceeded)
 	})
 }
 

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"flag"
 	"log/slog"
 	"os"
@@ -13,10 +12,10 @@ import (
 	"github.com/redlock-go/redlock/internal/worker"
 )
 
-// TestMain runs the tests or, in a process that a test has started, one worker: a separate client.
+// TestMain runs the tests or, in a process that a test has started, a worker.
 func TestMain(m *testing.M) {
-	if role := worker.Role(); role != "" {
-		os.Exit(worker.Main(func(ctx context.Context, a workerArgs) error { return runRole(ctx, role, a) }))
+	if worker.Role() != "" {
+		os.Exit(worker.Main(pairs))
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // most tests cause warnings
 	flag.Parse()

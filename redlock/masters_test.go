@@ -99,30 +99,6 @@ func TestRaiseMaxTTL(t *testing.T) {
 	})
 }
 
-// H72: Check reports the missing quorum that results from a mistyped prefix, and leaves no keys behind. For a healthy
-// deployment Check reports nothing about votes.
-func TestCheckFailsWithoutVotingQuorum(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		wrong := w.locker(redlock.WithObserver(), redlock.WithPrefix("redlcok"))
-		after(time.Minute)
-		verdict, err := admin.Of(wrong).Check(w.Context())
-		findings := verdict.Findings
-		if err != nil || len(findings) == 0 || findings[0].Severity != redlockinfo.Failure || findings[0].About != "quorum" {
-			w.Fatalf("Check returned %v, %v", findings, err)
-		}
-		for i := range 3 {
-			for _, key := range w.masters.Master(i).Keys() {
-				if strings.HasPrefix(key, "redlcok") && !strings.Contains(key, "check of writes") { // expires after 1 s
-					w.Errorf("master %d has %s", i, key)
-				}
-			}
-		}
-		if about := w.findings(w.locker(redlock.WithObserver())); len(about) > 0 {
-			w.Errorf("Check of a healthy deployment found %v", about)
-		}
-	})
-}
-
 // findings returns the subjects of the findings of Check.
 func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	w.Helper()
@@ -452,59 +428,6 @@ func TestPlainListAfterAChange(t *testing.T) {
 			}
 		}
 		w.says(errOf(w.newLocker(w.poolOf(0, 1, 2)).TryLock(w.Context(), "n")), redlock.ErrOldMasters)
-	}, memory.Fresh())
-}
-
-// H147: a change is aborted after its epoch was raised. Clients with the joint configuration continue on the old
-// masters, and so does a lock that one of them holds; the next masters can no longer replace the old ones.
-func TestAbortChange(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		urls := w.masters.URLs()
-		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
-		l := w.newLocker(w.poolOf(0, 1, 2))
-		w.says(l.AbortChange(w.withTimeout(time.Minute)), redlock.ErrInvalid)
-		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)), admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), both),
-			l.RaiseEpoch(w.withTimeout(time.Minute)))
-		held := must(l.Lock(w.Context(), "held", redlock.WithTTL(30*time.Second)))(w)
-		everywhere := func(want int) {
-			for n := 0; n < want && held.Err() == nil; n, _ = held.HeldOn() {
-				after(100 * time.Millisecond)
-			}
-		}
-		everywhere(5)
-		before := w.records()
-		w.stop(3, 4)
-		after(2 * time.Second)
-		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum)
-		w.wantRecords(before)
-		for on, i := range []int{3, 4} { // one master confirms the lock before the other is back
-			w.masters.Master(i).Restart(true)
-			everywhere(4 + on)
-		}
-		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
-		after(31 * time.Second) // the next masters vote again
-		for range 2 {
-			if err := l.AbortChange(w.withTimeout(time.Minute)); err != nil && l.Set().Epoch != 2 {
-				w.Fatal(err)
-			}
-		}
-		after(time.Minute)
-		if held.Err() != nil || l.Set().Epoch != 2 || len(l.Set().Next) != 0 {
-			w.Errorf("the lock ended with %v; the client uses %v", held.Err(), l.Set())
-		}
-		w.wantLocks("the client", l)
-		w.wantLocks("a plain list of the old masters", w.newLocker(w.poolOf(0, 1, 2)))
-		late := w.newLocker(w.poolOver(urls), redlock.WithConfiguration(both))
-		if err := late.FinishChange(w.withTimeout(5 * time.Minute)); err == nil {
-			w.Error("an aborted change was finished")
-		}
-		_, err := w.newLocker(w.poolOver(urls[2:]), redlock.WithConfiguration(redlock.Configuration{Epoch: 2,
-			Masters: urls[2:]})).
-			TryLock(w.Context(), "n")
-		w.says(err, redlock.ErrMasterList)
-		again := redlock.Configuration{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
-		w.must(admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), again), l.RaiseEpoch(w.withTimeout(time.Minute)))
-		w.wantLocks("in the next change", l)
 	}, memory.Fresh())
 }
 

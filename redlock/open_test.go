@@ -27,24 +27,6 @@ func (w *cluster) opened(opts ...redlock.Option) *redlock.Locker {
 	return l
 }
 
-// A program defers Close, and ends because a signal has ended its context: Close releases the locks and closes the
-// connections.
-func TestCloseAfterSignal(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.opened()
-		ctx, signal := context.WithCancel(w.Context())
-		k := must(l.Lock(ctx, "a"))(w)
-		signal()
-		w.noError(l.Close())
-		w.isError(k.Err(), redlock.ErrClosed)
-		w.wantFree("a")
-		after(time.Minute)
-		if n := w.masters.Master(0).Connections(); n != 0 {
-			w.Errorf("after Close a master has %d connections", n)
-		}
-	})
-}
-
 // Close waits no longer than the timeout of the pool for a master that hangs, and is not the worse for it.
 func TestCloseWithHungMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -73,27 +71,6 @@ func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
 func (f *deployment) admit(l *redlock.Locker) {
 	f.Helper()
 	f.must(admin.Of(l).Admit(f.withTimeout(hang)))
-}
-
-// pause stops masters without closing their connections. Masters that are still paused at the end of the test resume
-// before the Lockers are closed.
-func (f *deployment) pause(masters ...int) {
-	f.Helper()
-	f.Cleanup(func() {
-		for _, i := range masters {
-			_ = f.servers[i].Resume() // the server may have been killed since
-		}
-	})
-	for _, i := range masters {
-		f.must(f.servers[i].Pause())
-	}
-}
-
-func (f *deployment) resume(masters ...int) {
-	f.Helper()
-	for _, i := range masters {
-		f.must(f.servers[i].Resume())
-	}
 }
 
 func (f *deployment) kill(masters ...int) {
@@ -242,48 +219,6 @@ func (f *deployment) demote(i, of int) {
 		}
 		return ""
 	})
-}
-
-// workerArgs holds the settings of a worker.
-type workerArgs struct {
-	URLs       []string
-	Name       string        // of the lock
-	TTL, Guard time.Duration // 0: the defaults
-}
-
-// roles are the programs that a worker can run. A role returns when ctx ends or its work is done; the worker reports
-// its error.
-var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs) error{
-	"pair":      pairRole,
-	"suspended": suspendedRole,
-}
-
-// runRole runs one role in this process. Results are lines on standard output.
-func runRole(ctx context.Context, role string, a workerArgs) error {
-	p, err := pool.Open(a.URLs, pool.WithTimeout(calm))
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	var opts []redlock.Option
-	if a.TTL > 0 {
-		opts = append(opts, redlock.WithTTL(a.TTL))
-	}
-	if a.Guard > 0 {
-		opts = append(opts, redlock.WithMaxTTL(a.Guard))
-	}
-	l, err := redlock.New(p, opts...)
-	if err != nil {
-		return err
-	}
-	err = roles[role](ctx, l, a)
-	return errors.Join(err, l.Close())
-}
-
-// startWorker starts a process, which is killed and joined at the end of the test.
-func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker.Process {
-	t.Helper()
-	return worker.Start(t, role, a, hang, env...)
 }
 
 // guardTime is the max TTL of deployments whose quarantines a test waits for.

@@ -16,7 +16,6 @@ import (
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
@@ -25,72 +24,6 @@ func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker 
 	tester{t}.must(err)
 	t.Cleanup(func() { tester{t}.noError(l.Close()) })
 	return l
-}
-
-func TestLockUnlockOnRealMasters(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 5)
-	l := f.admitted()
-	lock := must(l.Lock(f.Context(), "orders:42"))(f)
-	f.isError(errOf(f.locker().TryLock(t.Context(), "orders:42")), redlock.ErrHeld)
-	inner := must(l.Lock(lock.Context(t.Context()), "orders:42", redlock.WithReentry()))(f)
-	if h := must(l.Inspect(f.Context(), "orders:42"))(f); h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
-		t.Errorf("Inspect of a lock that was re-entered returned %+v", h)
-	}
-	f.must(inner.Unlock(t.Context()), lock.Unlock(t.Context()))
-	f.isError(lock.Unlock(t.Context()), redlock.ErrReleased)
-	if h := must(l.Inspect(f.Context(), "orders:42"))(f); h.ID != "" {
-		t.Errorf("Inspect of a free name returned %+v", h)
-	}
-}
-
-// On real masters a semaphore has at most as many holders as slots, also if many clients try at the same time. The
-// masters refuse other sizes and kinds, while a slot is held and afterwards.
-func TestSemaphoreOnRealMasters(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 5)
-	l := f.admitted()
-	others := []*redlock.Locker{l, f.locker(), f.locker(), f.locker()}
-	var holders, most atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 12 {
-		wg.Go(func() {
-			for range 5 {
-				f.noError(others[i%len(others)].Semaphore("s", 2).Do(t.Context(),
-					func(_ context.Context, lock *redlock.Lock) error {
-						n := holders.Add(1)
-						defer holders.Add(-1)
-						for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-						}
-						time.Sleep(5 * time.Millisecond)
-						return lock.Extend(t.Context())
-					}))
-			}
-		})
-	}
-	wg.Wait()
-	equal(t, most.Load(), 2, "holders at a time")
-	first, err := l.Semaphore("s", 2).TryAcquire(t.Context())
-	f.must(err)
-	second, err := others[1].Semaphore("s", 2).TryAcquire(t.Context())
-	f.must(err)
-	f.isError(errOf(l.Semaphore("s", 2).TryAcquire(t.Context())), redlock.ErrHeld)
-	refused := func() {
-		f.says(errOf(l.Lock(t.Context(), "s")), redlock.ErrKind, "a semaphore of 2")
-		f.says(errOf(l.RWLock("s").RLock(t.Context())), redlock.ErrKind, "a semaphore of 2")
-		f.says(errOf(l.Semaphore("s", 3).Acquire(t.Context())), redlock.ErrKind, "a semaphore of 2")
-	}
-	refused()
-	h := must(l.Inspect(f.Context(), "s"))(f)
-	for _, k := range []*redlock.Lock{first, second} {
-		if slot := h.Slots[k.Slot()-1]; slot.Token != k.Token() || slot.Free {
-			t.Errorf("Inspect shows slot %d as %+v", k.Slot(), slot)
-		}
-	}
-	f.must(first.Unlock(t.Context()), second.Unlock(t.Context()))
-	refused()
-	f.must(l.Do(t.Context(), "plain", nothing))
-	f.says(errOf(l.Semaphore("plain", 2).Acquire(t.Context())), redlock.ErrKind, "a plain lock")
 }
 
 // If a user lacks one right, the acquire script ends between two writes. The first write must be rolled back, since
@@ -316,17 +249,4 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	})
 	f.restart(2)
 	f.awaitState(f.locker(opts...), 2, "quarantine")
-}
-
-// Check verifies the settings of masters that are configured as durable.
-func TestCheckVerifiesDurableMasters(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, durableArgs...)
-	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
-	l := f.admitted(redlock.WithAllMastersDurable())
-	findings := must(admin.Of(l).Check(f.withTimeout(hang)))(t).Findings
-	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != redlockinfo.Failure ||
-		!strings.Contains(findings[0].What, "appendfsync is everysec") {
-		t.Errorf("Check found %v", findings)
-	}
 }

@@ -407,26 +407,6 @@ func TestShardThatLostAllRecordsRecovers(t *testing.T) {
 	})
 }
 
-// The number of shards can be changed while no client runs: the records are deleted, and the masters are admitted
-// again.
-func TestShardCountChangesWithoutClients(t *testing.T) {
-	shardedClusters(t, 3, func(w *shardedCluster) {
-		old := w.admitted(0, 1)
-		w.must(old.Close())
-		for _, set := range w.sets[:2] {
-			for i := range 3 {
-				set.Master(i).EvictKey("redlock:admission")
-			}
-		}
-		g := w.admitted(0, 1, 2)
-		for _, of := range in(3, 1) {
-			w.noError(g.Do(w.Context(), of[0], nothing, redlock.WithWaitLimit(3*time.Second)))
-		}
-		w.isError(w.shards(0, 1).Do(w.Context(), in(2, 1)[0][0], nothing, redlock.WithWaitLimit(3*time.Second)),
-			redlock.ErrMasterList)
-	})
-}
-
 // The masters of one shard are changed while locks are held. The next masters get the records of the shard without
 // further calls.
 func TestReconfigureShard(t *testing.T) {

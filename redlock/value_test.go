@@ -121,29 +121,6 @@ func TestValueReachesAllMasters(t *testing.T) {
 	})
 }
 
-// An old message that arrives once more does not change the value.
-func TestLateValueIsIgnored(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p := w.peer("p")
-		k := must(p.Lock(w.Context(), "n"))(w)
-		for _, value := range []string{"first", "second", "third"} {
-			w.must(k.SetValue(w.Context(), value))
-		}
-		synctest.Wait()
-		for _, s := range p.cluster.wire.sent("extend") {
-			w.replay(s)
-			if h := w.holding(s.master, "n"); h.Value != "third" {
-				w.Errorf("master %d has the value %q, want \"third\"", s.master, h.Value)
-			}
-		}
-		w.noError(k.Unlock(w.Context()))
-		for _, s := range p.cluster.wire.sent("extend") {
-			w.replay(s)
-		}
-		w.nothingLeft("n")
-	})
-}
-
 // Each kind of call for a plain lock gives its function a lock that has a value; a re-entry sets the value of the
 // lock.
 func TestEachKindOfLockHasValue(t *testing.T) {
