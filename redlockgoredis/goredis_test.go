@@ -14,55 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
+	"github.com/redlock-go/redlock/internal/pooltest"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlockgoredis"
 )
-
-// user configures servers with an ACL user "lock" that has the password "secret".
-var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
-
-// locks creates a Locker over p, calls holds, and closes p.
-func locks(t *testing.T, p *pool.Pool, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	l, err := redlock.New(p)
-	holds(t, l, err)
-}
-
-// holds admits the masters of l, acquires some locks, checks that all masters vote, and closes l.
-func holds(t *testing.T, l *redlock.Locker, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := admin.Of(l).Admit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 10 {
-		err := l.Do(ctx, fmt.Sprint("orders:", i), func(context.Context, *redlock.Lock) error { return nil })
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	for _, m := range admin.Of(l).Masters() {
-		if m.State != "voting" {
-			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
-		}
-	}
-}
 
 // counted provides credentials, and counts the calls and the ended subscriptions.
 type counted struct{ asked, cancelled atomic.Int32 }
@@ -84,7 +42,7 @@ func (c *counted) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.Un
 
 // Connections log in with each kind of credentials of go-redis, and no error contains a wrong password.
 func TestCredentials(t *testing.T) {
-	servers := redistest.Test(t, 4, user)
+	servers := redistest.Test(t, 4, pooltest.User)
 	var c counted
 	options := []*redis.UniversalOptions{
 		{Username: "lock", Password: "secret"},
@@ -96,7 +54,7 @@ func TestCredentials(t *testing.T) {
 		o.Addrs, o.DB = []string{servers[i].Addr()}, 3
 	}
 	p, err := redlockgoredis.New(options)
-	locks(t, p, err)
+	pooltest.Locks(t, p, err)
 	if c.asked.Load() < 3 || c.cancelled.Load() < 1 {
 		t.Errorf("the providers were called %d times, and %d subscriptions ended, want at least 3 and 1",
 			c.asked.Load(), c.cancelled.Load())
@@ -119,7 +77,7 @@ func TestCredentials(t *testing.T) {
 // Locks can be acquired with TLS, a Unix socket and a dial function, also if the options come from an existing
 // client.
 func TestConnections(t *testing.T) {
-	servers := redistest.Test(t, 2, user)
+	servers := redistest.Test(t, 2, pooltest.User)
 	_, secure, trust := redistest.Secure(t)
 	var dialled atomic.Int32
 	options := []*redis.Options{
@@ -145,7 +103,7 @@ func TestConnections(t *testing.T) {
 			masters = append(masters, m)
 		}
 		p, err := pool.New(masters)
-		locks(t, p, err)
+		pooltest.Locks(t, p, err)
 	}
 	if dialled.Load() < 2 {
 		t.Errorf("the dial function was called %d times, want at least 2", dialled.Load())
@@ -154,7 +112,7 @@ func TestConnections(t *testing.T) {
 
 // A lock can be acquired on a master behind a sentinel that requires a password.
 func TestSentinel(t *testing.T) {
-	server := redistest.Test(t, 1, user)[0]
+	server := redistest.Test(t, 1, pooltest.User)[0]
 	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass watch").Addr()
 	o := &redis.UniversalOptions{
 		MasterName: "master", Addrs: []string{sentinel}, SentinelPassword: "watch", Username: "lock", Password: "secret",
@@ -163,7 +121,7 @@ func TestSentinel(t *testing.T) {
 	if err == nil && p.Addr(0) != "master@"+sentinel {
 		t.Error(p.Addr(0))
 	}
-	locks(t, p, err)
+	pooltest.Locks(t, p, err)
 }
 
 // Locks can be acquired on the buckets of a cluster, also if the options come from an existing client.
@@ -175,7 +133,7 @@ func TestBuckets(t *testing.T) {
 
 func onCluster(t *testing.T, secure bool) {
 	t.Helper()
-	addrs, trust := redistest.Cluster(t, user, secure)
+	addrs, trust := redistest.Cluster(t, pooltest.User, secure)
 	o := &redis.ClusterOptions{Addrs: addrs[:2], Username: "lock", Password: "secret", TLSConfig: trust}
 	client := redis.NewClusterClient(o)
 	defer client.Close()
@@ -184,16 +142,7 @@ func onCluster(t *testing.T, secure bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := redlock.NewSharded(pools)
-		holds(t, l, err)
-		if keys, err := client.Exists(t.Context(), "redlock{1}:admission").Result(); keys != 1 || err != nil {
-			t.Errorf("%d admission records of bucket 1 exist, want 1: %v", keys, err)
-		}
-		for _, p := range pools {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		}
+		pooltest.Buckets(t, pools, func(key string) (int64, error) { return client.Exists(t.Context(), key).Result() })
 	}
 }
 

@@ -1,7 +1,6 @@
 package redlockvalkey_test
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,59 +11,16 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/redlock-go/redlock/internal/pooltest"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlockvalkey"
 )
 
-// user configures servers with an ACL user "lock" that has the password "secret".
-var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
-
-// locks creates a Locker over p, calls holds, and closes p.
-func locks(t *testing.T, p *pool.Pool, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	l, err := redlock.New(p)
-	holds(t, l, err)
-}
-
-// holds admits the masters of l, acquires some locks, checks that all masters vote, and closes l.
-func holds(t *testing.T, l *redlock.Locker, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := admin.Of(l).Admit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 10 {
-		err := l.Do(ctx, fmt.Sprint("orders:", i), func(context.Context, *redlock.Lock) error { return nil })
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	for _, m := range admin.Of(l).Masters() {
-		if m.State != "voting" {
-			t.Errorf("master %s is %s, want voting: %v", m.Addr, m.State, m.Err)
-		}
-	}
-}
-
 // Locks can be acquired with a password, a function for credentials, TLS, a Unix socket, and a dial function.
 func TestServers(t *testing.T) {
-	servers := redistest.Test(t, 4, user)
+	servers := redistest.Test(t, 4, pooltest.User)
 	_, secure, trust := redistest.Secure(t)
 	var dialled, asked atomic.Int32
 	at := func(i int) []string { return []string{servers[i].Addr()} }
@@ -94,7 +50,7 @@ func TestServers(t *testing.T) {
 		},
 		unix,
 	}, pool.WithDialTimeout(10*time.Second))
-	locks(t, p, err)
+	pooltest.Locks(t, p, err)
 	if dialled.Load() == 0 || asked.Load() == 0 {
 		t.Errorf("the dial function was called %d times, AuthCredentialsFn %d times, want both", dialled.Load(), asked.Load())
 	}
@@ -102,7 +58,7 @@ func TestServers(t *testing.T) {
 
 // A lock can be acquired on a master behind a sentinel that requires a password.
 func TestSentinel(t *testing.T) {
-	server := redistest.Test(t, 1, user)[0]
+	server := redistest.Test(t, 1, pooltest.User)[0]
 	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass watch").Addr()
 	p, err := redlockvalkey.New([]valkey.ClientOption{{
 		InitAddress: []string{sentinel}, Username: "lock", Password: "secret",
@@ -111,7 +67,7 @@ func TestSentinel(t *testing.T) {
 	if err == nil && p.Addr(0) != "master@"+sentinel {
 		t.Error(p.Addr(0))
 	}
-	locks(t, p, err)
+	pooltest.Locks(t, p, err)
 }
 
 // A Locker acquires locks on a Redis Cluster whose hash slots are divided into buckets, one for each independent set of
@@ -124,29 +80,21 @@ func TestBuckets(t *testing.T) {
 
 func onCluster(t *testing.T, secure bool) {
 	t.Helper()
-	addrs, trust := redistest.Cluster(t, user, secure)
+	addrs, trust := redistest.Cluster(t, pooltest.User, secure)
 	o := valkey.ClientOption{InitAddress: addrs[:2], Username: "lock", Password: "secret", TLSConfig: trust}
 	pools, err := redlockvalkey.Buckets(o, 5, pool.AllowTwoHolders())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := redlock.NewSharded(pools)
-	holds(t, l, err)
-	for _, p := range pools {
-		if err := p.Close(); err != nil {
-			t.Error(err)
+	pooltest.Buckets(t, pools, func(key string) (int64, error) {
+		o.DisableCache = true
+		client, err := valkey.NewClient(o)
+		if err != nil {
+			return 0, err
 		}
-	}
-	o.DisableCache = true
-	client, err := valkey.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	keys, err := client.Do(t.Context(), client.B().Exists().Key("redlock{1}:admission").Build()).AsInt64()
-	if keys != 1 || err != nil {
-		t.Errorf("%d admission records of bucket 1 exist, want 1: %v", keys, err)
-	}
+		defer client.Close()
+		return client.Do(t.Context(), client.B().Exists().Key(key).Build()).AsInt64()
+	})
 }
 
 // Options that do not describe exactly one master are refused before anything is dialled.
