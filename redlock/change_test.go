@@ -251,7 +251,8 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 			w.Errorf("after the quarantine AbortChange returned %v; the lock ended with %v", err, k.Err())
 		}
 		w.wantLocks("the client", l)
-		late := w.newLocker(w.poolOver(urls[3:]), redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: urls[3:]}))
+		late := w.newLocker(w.poolOver(urls[3:]),
+			redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: urls[3:]}))
 		w.isError(errOf(late.TryLock(w.Context(), "n")), redlock.ErrIncomplete) // these masters may not act alone
 	}, memory.Fresh())
 }
