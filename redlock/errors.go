@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // The outcomes of a call, for use with [errors.Is]: calls return a [*LockError] that wraps one of these.
@@ -70,10 +71,10 @@ var (
 // masters may match [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds them as one
 // [github.com/hashicorp/go-multierror.Error]. The text names the masters.
 type LockError struct {
-	Op     string        // operation: "lock", "acquire" (of a semaphore), "extend", "unlock", ..., or one on the masters
-	Name   string        // name of the lock; for a call about the masters, the key prefix
-	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
-	Left   time.Duration // time until the lease of Holder expires unless extended; 0 if unknown
+	Op     redlockinfo.Op // the call that failed, such as redlockinfo.OpTryLock
+	Name   string         // name of the lock; for a call about the masters, the key prefix
+	Holder string         // the label of the client whose lease has a majority; "" if no lease has one
+	Left   time.Duration  // time until the lease of Holder expires unless extended; 0 if unknown
 
 	err *client.Error
 }
@@ -96,7 +97,7 @@ func (e *LockError) Unwrap() error { return e.err }
 // LogValue implements [slog.LogValuer]. The group has the attributes op, lock, outcome ([Outcome]) and reason (the
 // text), and holder and left (in seconds) if they are known.
 func (e *LockError) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.String("op", e.Op), slog.String("lock", e.Name), slog.String("outcome", Outcome(e))}
+	attrs := []slog.Attr{slog.String("op", string(e.Op)), slog.String("lock", e.Name), slog.String("outcome", Outcome(e))}
 	if e.Holder != "" {
 		attrs = append(attrs, slog.String("holder", e.Holder))
 	}

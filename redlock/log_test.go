@@ -518,7 +518,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")
 				return err
-			}, `redlock: lock "x": held by another; 0 of 3 masters agreed, quorum is 2; held by "web-1" since ` + since +
+			}, `redlock: try lock "x": held by another; 0 of 3 masters agreed, quorum is 2; held by "web-1" since ` + since +
 				"; expires in T unless extended"},
 			{"a closed pool", func() error {
 				_, err := orphan.Lock(w.Context(), "x")
@@ -536,8 +536,8 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		l := w.locker()
 		after(time.Second)
 		_, err := l.TryLock(w.Context(), "x")
-		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
-			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
+		const want = `redlock: try lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
+			"master-1:6379, master-2:6379, master-3:6379: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it started 1s ago, and may have forgotten locks; " +
 			"if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
 		if err == nil || err.Error() != want {

@@ -39,7 +39,7 @@ func (r request) acquire(ctx context.Context) (*Lock, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.take(r.client, ctx, client.Request{Name: r.name, Wait: r.wait, Settings: s, Stats: stats})
+		return r.take(r.client, ctx, client.Request{Op: r.op, Name: r.name, Wait: r.wait, Settings: s, Stats: stats})
 	}))
 }
 
@@ -73,7 +73,7 @@ func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 	})
 }
 
-// opOf returns the Op of a call for any lock but that of a reader.
+// opOf returns the Op of a call for a plain lock or that of a writer.
 func opOf(wait bool) redlockinfo.Op {
 	if wait {
 		return redlockinfo.OpLock

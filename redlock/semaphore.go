@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A Semaphore is a name that at most k clients hold at a time. It has k slots, and each slot is a lock, with all
@@ -72,5 +73,9 @@ func (s *Semaphore) request(opts []LockOption, wait bool) request {
 	take := func(c *client.Client, ctx context.Context, r client.Request) (*client.Lock, error) {
 		return c.AcquireSlot(ctx, s.size, r)
 	}
-	return request{s.client, opOf(wait), s.name, wait, opts, take}
+	op := redlockinfo.OpAcquire
+	if !wait {
+		op = redlockinfo.OpTryAcquire
+	}
+	return request{s.client, op, s.name, wait, opts, take}
 }

@@ -24,7 +24,7 @@ var textCases = []struct {
 		prepare: func(w *cluster, _ *redlock.Locker) { w.refuse(outOfMemory, 0, 1, 2) },
 		lock: `redlock: lock "n": no quorum of masters; 2 of 5 masters agreed, quorum is 3; ` +
 			`#1, #2, #3: acquire: OOM command not allowed when used memory > 'maxmemory'.`,
-		healthy: `redlock: health check of "redlock": no quorum of masters; 2 of 5 masters can grant a lock, quorum is 3; ` +
+		healthy: `redlock: health check "redlock": no quorum of masters; 2 of 5 masters can grant a lock, quorum is 3; ` +
 			`#1, #2, #3: acquire: OOM command not allowed when used memory > 'maxmemory'.`,
 	},
 	{

@@ -16,7 +16,7 @@
 //
 // # Metrics
 //
-//	redlock.wait.duration           s            how long Lock, TryLock and Import took; by redlock.operation, error.type
+//	redlock.wait.duration           s            time of calls that acquire a lock; by redlock.operation, error.type
 //	redlock.hold.duration           s            how long locks were held, recorded when they end
 //	redlock.held                    {lock}       locks that are held now
 //	redlock.waiting                 {call}       calls that wait now; by redlock.reason: "held", "no_quorum"

@@ -144,8 +144,8 @@ func (w *Watcher) call(i redlockinfo.Event) {
 			trace.WithAttributes(text("redlock.name", i.Name)))
 	}
 	switch i.Op {
-	case redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock, redlockinfo.OpTryRLock, redlockinfo.OpImport,
-		redlockinfo.OpDowngrade:
+	case redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock, redlockinfo.OpTryRLock,
+		redlockinfo.OpAcquire, redlockinfo.OpTryAcquire, redlockinfo.OpImport, redlockinfo.OpDowngrade:
 		w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(i.Name, i.Err, text("redlock.operation", string(i.Op))))
 	case redlockinfo.OpSetValue:
 		w.values.Add(ctx, 1, w.attributes(i.Name, i.Err))
@@ -176,7 +176,7 @@ func end(span trace.Span, i *redlockinfo.Event) {
 		return
 	}
 	span.SetAttributes(semconv.ErrorTypeKey.String(redlock.Outcome(i.Err)))
-	if i.Op != "try lock" && i.Op != "try rlock" || !errors.Is(i.Err, redlock.ErrHeld) {
+	if !strings.HasPrefix(string(i.Op), "try ") || !errors.Is(i.Err, redlock.ErrHeld) {
 		span.SetStatus(codes.Error, strings.ToValidUTF8(i.Err.Error(), "\ufffd"))
 	}
 }

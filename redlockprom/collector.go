@@ -117,8 +117,8 @@ func (c *Collector) Trace() *redlockinfo.Trace {
 		switch e.Kind {
 		case redlockinfo.KindCall:
 			switch e.Op {
-			case redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock, redlockinfo.OpTryRLock, redlockinfo.OpImport,
-				redlockinfo.OpDowngrade:
+			case redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock, redlockinfo.OpTryRLock,
+				redlockinfo.OpAcquire, redlockinfo.OpTryAcquire, redlockinfo.OpImport, redlockinfo.OpDowngrade:
 				c.waits.WithLabelValues(c.labels(e.Name, string(e.Op), redlock.Outcome(e.Err))...).Observe(e.Elapsed.Seconds())
 			case redlockinfo.OpSetValue:
 				c.values.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()

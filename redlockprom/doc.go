@@ -7,8 +7,8 @@
 //
 // The metrics are:
 //
-//	redlock_wait_seconds{op,outcome}                how long Lock ("lock"), TryLock ("try lock"), Import
-//	                                                and, of an RWLock, "rlock", "try rlock" and "downgrade" took
+//	redlock_wait_seconds{op,outcome}                how long the calls took that acquire a lock: see
+//	                                                [redlockinfo.Op]
 //	redlock_hold_seconds                            how long locks were held, recorded when they end
 //	redlock_held                                    locks that are held now
 //	redlock_waiting{reason}                         calls that wait now; reason is "held" or "no_quorum"

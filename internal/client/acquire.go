@@ -13,10 +13,12 @@ import (
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A Request is a call for the lock of one name.
 type Request struct {
+	Op       redlockinfo.Op
 	Name     string
 	Wait     bool // whether the call waits for another holder
 	Settings *Settings
@@ -43,7 +45,7 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Lock, error) {
 // A queue gets leases for calls: a [waitqueue.Queue] those of plain locks, and [waitqueue.Shares] those of readers and
 // writers.
 type queue interface {
-	Lock(ctx context.Context, call *waitqueue.Call) error
+	Lock(ctx context.Context, op string, call *waitqueue.Call) error
 	Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit time.Duration) error
 	Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
 }
@@ -67,7 +69,7 @@ func (c *Client) acquire(ctx context.Context, r Request) (*Lock, error) {
 		if err == nil {
 			return k, nil
 		}
-		if err = c.refusal(r.Name, err); own != nil || !r.queues() || !c.again(ctx, err) {
+		if err = c.refusal(&r, err); own != nil || !r.queues() || !c.again(ctx, err) {
 			return nil, c.waited(caller, ctx, err)
 		}
 	}
@@ -101,7 +103,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 	k.init(c, r.Name, r.role)
 	switch {
 	case own != nil:
-		err = c.repeat(ctx, "re-enter", r, func() error {
+		err = c.repeat(ctx, r, func() error {
 			return own.Reenter(ctx, &k.Hold, &s.Terms, c.patience(r.Wait))
 		})
 	case r.queues():
@@ -109,14 +111,14 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
 			Fair: s.Fair || s.MinHold > 0, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
-		err = r.queue.Lock(ctx, &both.Call)
+		err = r.queue.Lock(ctx, string(r.Op), &both.Call)
 	default:
-		err = c.repeat(ctx, "lock", r, func() error { return c.try(ctx, r, k) })
+		err = c.repeat(ctx, r, func() error { return c.try(ctx, r, k) })
 	}
 	if err != nil {
 		return nil, err
 	}
-	return k, c.stillGood(k, s)
+	return k, c.stillGood(r.Op, k, s)
 }
 
 // owned returns the lock of the name that ctx owns, for a re-entry, or nil if ctx owns none. It fails if ctx has ended,
@@ -125,25 +127,25 @@ func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
 	own := lease.InnermostOf(ctx, c.leases, r.Name)
 	if own != nil {
 		if ended := own.Err(); ended != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ended)) {
-			return nil, lockError("lock", r.Name, fromEnded(ended, ctx))
+			return nil, lockError(r.Op, r.Name, fromEnded(ended, ctx))
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, failed("lock", r.Name, &round.Failure{Cause: fault.ContextError(ctx)})
+		return nil, failed(r.Op, r.Name, &round.Failure{Cause: fault.ContextError(ctx)})
 	case r.Wait && lease.LockOutOfOrder(ctx, c.leases, r.Name):
-		return nil, lockError("lock", r.Name, ErrOrder)
+		return nil, lockError(r.Op, r.Name, ErrOrder)
 	case own == nil:
 		return nil, nil
 	}
 	switch has := own.Lease().Role(); {
 	case (has == scripts.Plain) != (r.role == scripts.Plain):
-		return nil, lockError("lock", r.Name, round.ErrKind)
+		return nil, lockError(r.Op, r.Name, round.ErrKind)
 	case has == scripts.Reader && r.role == scripts.Writer:
-		return nil, lockError("lock", r.Name, ErrUpgrade)
+		return nil, lockError(r.Op, r.Name, ErrUpgrade)
 	//mutant:reentry-on-request = false
 	case !r.Settings.Reentry:
-		return nil, lockError("lock", r.Name, ErrReentry)
+		return nil, lockError(r.Op, r.Name, ErrReentry)
 	}
 	return own, nil
 }
@@ -173,11 +175,11 @@ func (c *Client) again(ctx context.Context, err error) bool {
 
 // refusal returns the error of a call that did not get the lock. If this client itself holds the name, the error
 // describes that lock.
-func (c *Client) refusal(name string, err error) error {
-	err = failed("lock", name, err)
+func (c *Client) refusal(r *Request, err error) error {
+	err = failed(r.Op, r.Name, err)
 	var e *Error
 	held := errors.As(err, &e) && errors.Is(e.Failure.Decision, round.ErrHeld)
-	if l := c.queue.Holder(name); l != nil && held {
+	if l := c.queue.Holder(r.Name); l != nil && held {
 		i := l.Info()
 		e.here, e.Left, e.Failure.Holder, e.Failure.Token = true, max(0, i.Left), l.ID, i.Token
 		_, e.Holder = scripts.LeaseLabel(l.ID)
@@ -187,7 +189,7 @@ func (c *Client) refusal(name string, err error) error {
 
 // stillGood returns nil if k has the required validity now, since the call may have been paused after the grant.
 // Otherwise it releases k.
-func (c *Client) stillGood(k *Lock, s *Settings) error {
+func (c *Client) stillGood(op redlockinfo.Op, k *Lock, s *Settings) error {
 	//mutant:recheck = true
 	if k.Hold.HasLeft(s.Least) {
 		return nil
@@ -197,5 +199,5 @@ func (c *Client) stillGood(k *Lock, s *Settings) error {
 	if closed {
 		return lease.ErrClosed
 	}
-	return lockError("lock", k.Name(), round.ErrTooSlow)
+	return lockError(op, k.Name(), round.ErrTooSlow)
 }

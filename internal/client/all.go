@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // AcquireAll implements LockAll and TryLockAll of package redlock. acquire calls [Client.Acquire]. The locks of the
@@ -15,15 +16,19 @@ func (s *Set) AcquireAll(
 	acquire func(context.Context, *Client, Request) (*Lock, error),
 ) ([]*Lock, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	op := redlockinfo.OpLockAll
+	if !wait {
+		op = redlockinfo.OpTryLockAll
+	}
 	for _, name := range names {
 		c := s.Of(name)
 		if err := c.CheckName(name); err != nil {
 			return nil, err
 		}
 		if wait && lease.AllOutOfOrder(ctx, c.leases, name) {
-			return nil, lockError("lock", name, ErrOrder)
+			return nil, lockError(op, name, ErrOrder)
 		}
-		if _, err := c.owned(ctx, &Request{Name: name, Settings: all}); err != nil {
+		if _, err := c.owned(ctx, &Request{Op: op, Name: name, Settings: all}); err != nil {
 			return nil, err
 		}
 	}
@@ -35,14 +40,14 @@ func (s *Set) AcquireAll(
 	one := *all
 	one.WaitLimit, one.Extend, one.MaxHold, one.Linger = 0, true, 0, 0
 	take := func(name string, wait bool) (*Lock, error) {
-		return acquire(ctx, s.Of(name), Request{Name: name, Wait: wait, Settings: &one})
+		return acquire(ctx, s.Of(name), Request{Op: op, Name: name, Wait: wait, Settings: &one})
 	}
 	for {
 		locks, err := takeTogether(names, wait, take)
 		if err != nil {
 			return nil, limitReached(caller, ctx, err)
 		}
-		if err = settle(ctx, locks, all); err == nil {
+		if err = settle(ctx, op, locks, all); err == nil {
 			return locks, nil
 		}
 		dropAll(locks)
@@ -106,7 +111,7 @@ func takeFree(held []*Lock, missing []string, take taker) ([]*Lock, error) {
 // settle is called when all locks are held, before they are returned to the caller. It extends each lock that has less
 // than the required validity, and applies the WithExtension and WithMaxHold of the caller. It fails if a lock cannot be
 // extended.
-func settle(ctx context.Context, locks []*Lock, s *Settings) error {
+func settle(ctx context.Context, op redlockinfo.Op, locks []*Lock, s *Settings) error {
 	err := each(locks, func(k *Lock) error {
 		if k.Hold.HasLeft(s.Least) {
 			return nil
@@ -119,7 +124,7 @@ func settle(ctx context.Context, locks []*Lock, s *Settings) error {
 	for _, k := range locks {
 		k.Hold.ApplyTerms(&s.Terms)
 		if !k.Hold.HasLeft(s.Least) {
-			return lockError("lock", k.Name(), round.ErrTooSlow)
+			return lockError(op, k.Name(), round.ErrTooSlow)
 		}
 	}
 	return nil

@@ -26,12 +26,13 @@ func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
 	if c.cfg.MaxTTL == 0 && s.Epoch > 0 {
 		return errUnguarded
 	}
-	return c.withRecords(ctx, "change", func(*admission.View) error { // an idle client may have seen only old records
+	// An idle client may have seen only old records.
+	return c.withRecords(ctx, redlockinfo.OpReconfigure, func(*admission.View) error {
 		select {
 		case c.changing <- struct{}{}:
 			defer func() { <-c.changing }()
 		case <-ctx.Done():
-			return c.stopped("change", fault.ContextError(ctx))
+			return c.stopped(redlockinfo.OpReconfigure, fault.ContextError(ctx))
 		case <-c.closing:
 			return lease.ErrClosed
 		}
@@ -80,9 +81,9 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 		case <-again:
 		case <-ctx.Done():
 			if step == reconfig.Prepare {
-				return c.notVoting("change", view, want, fault.ContextError(ctx))
+				return c.notVoting(redlockinfo.OpReconfigure, view, want, fault.ContextError(ctx))
 			}
-			return c.stopped("change", fault.ContextError(ctx))
+			return c.stopped(redlockinfo.OpReconfigure, fault.ContextError(ctx))
 		case <-c.closing:
 			return lease.ErrClosed
 		}
@@ -128,7 +129,7 @@ func refused(err error) error {
 
 // writeChange writes the records that step, a function of package reconfig, requires.
 func (c *Client) writeChange(ctx context.Context, step func(reconfig.Seen) ([]reconfig.Writing, error)) error {
-	return c.withRecords(ctx, "change", func(view *admission.View) error {
+	return c.withRecords(ctx, redlockinfo.OpReconfigure, func(view *admission.View) error {
 		list, err := step(c.seen(view, nil))
 		if err != nil {
 			return refused(err)
@@ -145,7 +146,7 @@ func (c *Client) writeChange(ctx context.Context, step func(reconfig.Seen) ([]re
 // levelMaxTTL gives the next masters that vote the longest max TTL of the old masters, and the quarantine for it: a
 // client may use that TTL, and must not be refused by the masters to which it changes.
 func (c *Client) levelMaxTTL(ctx context.Context) error {
-	return c.withRecords(ctx, "change", func(view *admission.View) error {
+	return c.withRecords(ctx, redlockinfo.OpReconfigure, func(view *admission.View) error {
 		rule, longest := view.Config.Rule, time.Duration(0)
 		for i := range rule.Old.All() {
 			longest = max(longest, view.Masters[i].Record.MaxTTL)
@@ -154,7 +155,7 @@ func (c *Client) levelMaxTTL(ctx context.Context) error {
 		if added.Old == 0 {
 			return nil
 		}
-		return c.write(ctx, "change", scripts.AdmitMaxTTL, added, true,
+		return c.write(ctx, redlockinfo.OpReconfigure, scripts.AdmitMaxTTL, added, true,
 			func(_ int, st *admission.State, r *scripts.Record) (bool, error) {
 				r.MaxTTL, r.Quarantine = max(r.MaxTTL, longest), max(r.Quarantine, longest)
 				return st.Record.MaxTTL >= longest, disagrees(st)
@@ -164,7 +165,7 @@ func (c *Client) levelMaxTTL(ctx context.Context) error {
 
 // writeNumbers writes the lists and the numbers of w into the records.
 func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
-	return c.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
+	return c.write(ctx, redlockinfo.OpReconfigure, scripts.AdmitEpoch, w.Rule, false,
 		func(i int, st *admission.State, r *scripts.Record) (bool, error) {
 			//mutant:abort-quarantine = false
 			if w.Voting && !st.Admitted {
@@ -187,7 +188,7 @@ func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 // masters. Change returns the error of ctx, or ErrClosed.
 func (s *Set) Change(ctx context.Context) (p reconfig.Progress, err error) {
 	c := s.Clients[0]
-	err = c.withRecords(ctx, "change", func(view *admission.View) error {
+	err = c.withRecords(ctx, redlockinfo.OpReconfigure, func(view *admission.View) error {
 		p = reconfig.Look(c.seen(view, nil))
 		return nil
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // ErrReentry is documented by package redlock.
@@ -36,8 +37,9 @@ var ErrUpgrade = Invalid("this context holds a reader's lock of the name, and a 
 
 // An Error describes why a call failed. Package redlock returns it as a LockError, which documents the fields.
 type Error struct {
-	Op, Name, Holder string
-	Left             time.Duration
+	Op           redlockinfo.Op
+	Name, Holder string
+	Left         time.Duration
 
 	// Failure is the failure of the last round. Its Decision is or wraps an outcome, or is nil if the context ended the
 	// call first. Its Cause is the error of the context that ended the call, or nil if no context did.
@@ -47,7 +49,7 @@ type Error struct {
 }
 
 // failed returns the error of a call, given the failure of the call's last round.
-func failed(op, name string, err error) error {
+func failed(op redlockinfo.Op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -70,7 +72,7 @@ func failed(op, name string, err error) error {
 }
 
 // lockError returns the error of a call that no round decided.
-func lockError(op, name string, decision error) error {
+func lockError(op redlockinfo.Op, name string, decision error) error {
 	name, _ = scripts.CutSlot(name)
 	return &Error{Op: op, Name: name, Failure: round.Failure{Decision: decision}}
 }

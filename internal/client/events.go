@@ -87,16 +87,17 @@ func (e *events) Attempted(l *lease.Lease, r *round.Round, ballot int64, err err
 		e.post(redlockinfo.Event{
 			Kind: redlockinfo.KindAttempt, Name: l.Name, ID: l.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
-			Err:   failed(r.Op, l.Name, err),
+			Err:   failed(redlockinfo.Op(r.Op), l.Name, err),
 		})
 	}
 }
 
 // NotSent implements lease.Events.
-func (e *events) NotSent(name string, f *round.Failure) {
+func (e *events) NotSent(op, name string, f *round.Failure) {
 	if e.trace.Event != nil {
 		e.post(redlockinfo.Event{
-			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N}, Err: failed("lock", name, f),
+			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N},
+			Err: failed(redlockinfo.Op(op), name, f),
 		})
 	}
 }
@@ -131,7 +132,7 @@ func (e *events) Extended(l *lease.Lease, err error) {
 	if l.HeldLong() {
 		e.logLock(slog.LevelWarn, "redlock: lock held for long without a max hold", l, slog.String("hint", hintLongHold))
 	}
-	e.describe(redlockinfo.KindExtended, l, l.Info, failed("extend", l.Name, err))
+	e.describe(redlockinfo.KindExtended, l, l.Info, failed(redlockinfo.OpExtend, l.Name, err))
 }
 
 // Repaired implements lease.Events.
@@ -157,5 +158,5 @@ func (e *events) Released(h *lease.Hold, err error) {
 		!errors.Is(err, lease.ErrClosed) {
 		e.unconfirmed.Add(1)
 	}
-	e.describe(redlockinfo.KindReleased, h.Lease(), h.Info, failed("unlock", h.Lease().Name, err))
+	e.describe(redlockinfo.KindReleased, h.Lease(), h.Info, failed(redlockinfo.OpUnlock, h.Lease().Name, err))
 }

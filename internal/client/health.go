@@ -10,6 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 const (
@@ -32,7 +33,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 	}
 	defer c.leave()
 	if f := c.unhealthy(ctx); f != nil {
-		return failed("health check of", c.cfg.Prefix, f)
+		return failed(redlockinfo.OpHealthy, c.cfg.Prefix, f)
 	}
 	return nil
 }
@@ -46,7 +47,7 @@ func (c *Client) WaitReady(ctx context.Context) error {
 	for {
 		view, err := c.monitor.Await(ctx, func(v *admission.View) bool { return v.Config.Rule.Won(v.Voting) })
 		if err != nil {
-			return failed("wait for a quorum of", c.cfg.Prefix, c.sender.NoQuorum(view, "vote", err))
+			return failed(redlockinfo.OpWaitReady, c.cfg.Prefix, c.sender.NoQuorum(view, err))
 		}
 		_, _ = c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: a quorum votes already
 		f := c.unhealthy(ctx)
@@ -54,7 +55,7 @@ func (c *Client) WaitReady(ctx context.Context) error {
 			return nil
 		}
 		if ended := c.Rest(ctx, readyPause); ended != nil {
-			return failed("wait for a quorum of", c.cfg.Prefix, f.Ended(ended))
+			return failed(redlockinfo.OpWaitReady, c.cfg.Prefix, f.Ended(ended))
 		}
 	}
 }
@@ -69,7 +70,7 @@ func (c *Client) unhealthy(ctx context.Context) *round.Failure {
 	if view.Config.Rule.Won(c.sender.Able(view)) {
 		return nil
 	}
-	f := c.sender.NoQuorum(view, "vote", nil)
+	f := c.sender.NoQuorum(view, nil)
 	if ctx.Err() != nil {
 		f.Cause = fault.ContextError(ctx)
 	}

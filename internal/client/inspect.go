@@ -48,7 +48,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (redlockinfo.Inspecti
 
 // inspectOne inspects a name, or a slot. If the name is a semaphore, it returns the size.
 func (c *Client) inspectOne(ctx context.Context, name string) (i redlockinfo.Inspection, size int, err error) {
-	err = c.askAll(ctx, "inspect", name, func(r *round.Round, hs holdings) error {
+	err = c.askAll(ctx, redlockinfo.OpInspect, name, func(r *round.Round, hs holdings) error {
 		i = hs.inspection(r.View)
 		if i.ID == "" && i.ReaderCount == 0 {
 			size = hs.semaphore()
@@ -267,13 +267,15 @@ func (c *Client) MastersTime() int64 { return c.ballots.Ballot(c.cfg.Clock.Now()
 
 // askAll inspects name on all masters, waits for those that can be reached, and calls f with their answers. It fails if
 // fewer than a quorum answered. name may be that of a slot.
-func (c *Client) askAll(ctx context.Context, op, name string, f func(r *round.Round, hs holdings) error) error {
+func (c *Client) askAll(
+	ctx context.Context, op redlockinfo.Op, name string, f func(r *round.Round, hs holdings) error,
+) error {
 	if !c.enter() {
 		return lease.ErrClosed
 	}
 	defer c.leave()
 	view, _ := c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
-	r, keys := c.sender.New(view, op, nil), scripts.Prefix(c.cfg.Prefix).Keys(name)
+	r, keys := c.sender.New(view, string(op), nil), scripts.Prefix(c.cfg.Prefix).Keys(name)
 	hs := make(holdings)
 	call := view.Encoder.Inspect(&keys, c.MastersTime())
 	cause := c.toAll(ctx, view, call, func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })

@@ -8,6 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A placed is a master of a shard, and its state after its record was read.
@@ -85,7 +86,7 @@ func (s *Set) closeLayout(ctx context.Context, old *Set, list []placed) ([]place
 	before, after, err := s.layouts(ctx, old)
 	for _, p := range slices.Concat(before, after) {
 		if err == nil && p.st.Record.Shard != closed { // the master has lost its record
-			err = &transport.Error{Addr: p.pool.Addr(p.i), Op: "admit", Err: errChanging}
+			err = &transport.Error{Addr: p.pool.Addr(p.i), Op: string(redlockinfo.OpAdmit), Err: errChanging}
 		}
 	}
 	return after, err
@@ -94,7 +95,7 @@ func (s *Set) closeLayout(ctx context.Context, old *Set, list []placed) ([]place
 // records reads the records of all masters of l. It returns an error if a master cannot be read.
 func records(ctx context.Context, l *Set) (list []placed, err error) {
 	for _, c := range l.Clients {
-		err := c.withRecords(ctx, "admit", func(view *admission.View) error {
+		err := c.withRecords(ctx, redlockinfo.OpAdmit, func(view *admission.View) error {
 			for _, i := range view.Config.Order {
 				st := &view.Masters[i]
 				if st.Phase == admission.Down || st.Phase == admission.Connecting && st.Err != nil {
@@ -115,11 +116,11 @@ func records(ctx context.Context, l *Set) (list []placed, err error) {
 func (p *placed) replace(ctx context.Context, shard scripts.Shard) error {
 	for range 10 { // a client may change the record at the same time
 		if err := p.monitor.Replace(ctx, p.i, shard); err != nil {
-			return p.stopped("admit", err)
+			return p.stopped(redlockinfo.OpAdmit, err)
 		}
 		if st := &p.monitor.View().Masters[p.i]; st.Text != "" && st.Record.Shard == shard {
 			return nil
 		}
 	}
-	return &transport.Error{Addr: p.pool.Addr(p.i), Op: "admit", Err: errChanging}
+	return &transport.Error{Addr: p.pool.Addr(p.i), Op: string(redlockinfo.OpAdmit), Err: errChanging}
 }

@@ -76,7 +76,7 @@ func (c *Client) waited(caller, limited context.Context, err error) error {
 	var e *Error
 	if caller.Err() == nil && errors.As(err, &e) && e.Failure.Cause != nil &&
 		errors.Is(context.Cause(limited), errOutage) {
-		return failed(e.Op, e.Name, c.sender.NoQuorum(c.monitor.View(), e.Op, nil))
+		return failed(e.Op, e.Name, c.sender.NoQuorum(c.monitor.View(), nil))
 	}
 	return limitReached(caller, limited, err)
 }

@@ -64,14 +64,14 @@ func (k *Lock) Extend(ctx context.Context) error {
 		return lease.ErrClosed
 	}
 	defer k.c.leave()
-	return failed("extend", k.Name(), k.Hold.Extend(ctx))
+	return failed(redlockinfo.OpExtend, k.Name(), k.Hold.Extend(ctx))
 }
 
 // Unlock implements Unlock of package redlock.
 func (k *Lock) Unlock(ctx context.Context) error {
 	k.c.calls.Add(1) // unlike enter, also after Close has begun; Close waits for this call
 	defer k.c.leave()
-	return failed("unlock", k.Name(), k.Hold.Unlock(ctx))
+	return failed(redlockinfo.OpUnlock, k.Name(), k.Hold.Unlock(ctx))
 }
 
 // Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold, and hardly waits for the
@@ -94,10 +94,10 @@ func (k *Lock) Finish(ctx context.Context, unlock func(context.Context) error) e
 	var e *Error
 	switch cause := k.Err(); {
 	case !errors.Is(cause, lease.ErrReleased):
-		return lockError("do", k.Name(), cause)
+		return lockError(redlockinfo.OpDo, k.Name(), cause)
 	case errors.As(err, &e) && errors.Is(e.Failure.Decision, lease.ErrLost): // the masters had lost the lock
 		lost := *e
-		lost.Op = "do"
+		lost.Op = redlockinfo.OpDo
 		return &lost
 	case err != nil:
 		k.c.journal.unconfirmed(k, err)
@@ -108,13 +108,10 @@ func (k *Lock) Finish(ctx context.Context, unlock func(context.Context) error) e
 // SetValue implements SetValue of package redlock.
 func (k *Lock) SetValue(ctx context.Context, value string) error {
 	if k.keys.Role() != scripts.Plain {
-		return Invalid("%s of %.80q: locks of an RWLock have no value", opSetValue, k.Name())
+		return Invalid("%s of %.80q: locks of an RWLock have no value", redlockinfo.OpSetValue, k.Name())
 	}
 	if _, err := scripts.NewValue(0, value); err != nil {
-		return Invalid("%s of %.80q: %w", opSetValue, k.Name(), err)
+		return Invalid("%s of %.80q: %w", redlockinfo.OpSetValue, k.Name(), err)
 	}
-	return failed(opSetValue, k.Name(), k.Hold.SetValue(ctx, value))
+	return failed(redlockinfo.OpSetValue, k.Name(), k.Hold.SetValue(ctx, value))
 }
-
-// opSetValue is the operation of SetValue in errors.
-const opSetValue = string(redlockinfo.OpSetValue)

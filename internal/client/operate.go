@@ -19,12 +19,12 @@ import (
 )
 
 // stopped returns the error of a call about the masters that ended early because of cause.
-func (c *Client) stopped(op string, cause error) error {
+func (c *Client) stopped(op redlockinfo.Op, cause error) error {
 	return failed(op, c.cfg.Prefix, &round.Failure{Cause: cause})
 }
 
 // withRecords reads all admission records again, and calls f with the resulting View. Close waits for f.
-func (c *Client) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
+func (c *Client) withRecords(ctx context.Context, op redlockinfo.Op, f func(*admission.View) error) error {
 	if !c.enter() {
 		return lease.ErrClosed
 	}
@@ -55,7 +55,7 @@ func (c *Client) Admit(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	return c.notVoting("admit", view, view.Config, err)
+	return c.notVoting(redlockinfo.OpAdmit, view, view.Config, err)
 }
 
 // objection returns an error if a master of the view belongs to another configuration.
@@ -75,10 +75,10 @@ func objection(view *admission.View) error {
 
 // notVoting returns the error of a call that ended because of cause. The error lists the masters of want that do not
 // vote.
-func (c *Client) notVoting(op string, view *admission.View, want *quorum.Config, cause error) error {
+func (c *Client) notVoting(op redlockinfo.Op, view *admission.View, want *quorum.Config, cause error) error {
 	seen := &admission.View{Config: want, Masters: view.Masters}
 	seen.Voting = want.Rule.All().Where(func(i int) bool { return view.Masters[i].Phase == admission.Voting })
-	f := c.sender.NoQuorum(seen, op, cause)
+	f := c.sender.NoQuorum(seen, cause)
 	if f.Granted, f.Unsent = seen.Voting.Len(), false; want.Rule.Won(seen.Voting) {
 		f.Decision = nil
 	}
@@ -96,7 +96,9 @@ func (c *Client) Quarantine(ctx context.Context, addr string) (known bool, err e
 		return true, errUnguarded
 	}
 	i := masters[k]
-	return true, c.withRecords(ctx, "quarantine", func(*admission.View) error { return c.monitor.Quarantine(ctx, i) })
+	return true, c.withRecords(ctx, redlockinfo.OpQuarantine, func(*admission.View) error {
+		return c.monitor.Quarantine(ctx, i)
+	})
 }
 
 var errUnguarded = Invalid("the restart guard is off in this Locker, so there are no admission records")
@@ -109,7 +111,7 @@ func (c *Client) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 	case d < MinTTL || d > MaxTTL || d%time.Millisecond != 0:
 		return Invalid("max TTL %v: must be from %v to %v, in whole milliseconds", d, MinTTL, MaxTTL)
 	}
-	return c.withRecords(ctx, "max-ttl", func(view *admission.View) error {
+	return c.withRecords(ctx, redlockinfo.OpRaiseMaxTTL, func(view *admission.View) error {
 		for _, i := range view.Config.Order {
 			if have := view.Masters[i].Record.MaxTTL; have > d {
 				return Invalid("max TTL %v: %s has %v; it can be lowered only while no client runs: see docs/change.md, "+
@@ -127,7 +129,7 @@ func (c *Client) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 			r.MaxTTL = d
 			return st.Record.Quarantine >= d && st.Record.MaxTTL >= d, disagrees(st)
 		}
-		return c.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longest)
+		return c.write(ctx, redlockinfo.OpRaiseMaxTTL, scripts.AdmitMaxTTL, all, true, longest)
 	})
 }
 
@@ -140,13 +142,13 @@ func (c *Client) raiseQuarantines(ctx context.Context, all quorum.Rule, d time.D
 			r.Quarantine = max(r.Quarantine, d)
 			return st.Record.Quarantine >= d, disagrees(st)
 		}
-		if err := c.write(ctx, "max-ttl", scripts.AdmitMaxTTL, all, true, longer); err != nil {
+		if err := c.write(ctx, redlockinfo.OpRaiseMaxTTL, scripts.AdmitMaxTTL, all, true, longer); err != nil {
 			return err
 		}
 		before := c.monitor.View()
 		after, err := c.monitor.ReadRecords(ctx)
 		if err != nil {
-			return c.stopped("max-ttl", err)
+			return c.stopped(redlockinfo.OpRaiseMaxTTL, err)
 		}
 		same := func(i int) bool { return before.Masters[i].Text == after.Masters[i].Text }
 		if all.All().Where(same) == all.All() {
@@ -167,7 +169,7 @@ func disagrees(st *admission.State) error {
 // write changes the records of masters until has returns true for all masters, or if every is false, for a majority of
 // each set of the rule.
 func (c *Client) write(
-	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
+	ctx context.Context, op redlockinfo.Op, step scripts.AdmitStep, rule quorum.Rule, every bool,
 	has change,
 ) error {
 	err := c.onEach(ctx, op, rule, every, func(i int) error { // first check whether the change can succeed
@@ -182,7 +184,9 @@ func (c *Client) write(
 
 // onEach calls do for the masters of a rule. It fails unless do succeeds for all masters, or if every is false, for a
 // majority of each set.
-func (c *Client) onEach(ctx context.Context, op string, rule quorum.Rule, every bool, do func(i int) error) error {
+func (c *Client) onEach(
+	ctx context.Context, op redlockinfo.Op, rule quorum.Rule, every bool, do func(i int) error,
+) error {
 	var have quorum.Set
 	f := &round.Failure{Decision: round.ErrNoQuorum, Quorum: rule.Least(), N: rule.N()}
 	for i := range rule.All().All() {
@@ -197,7 +201,7 @@ func (c *Client) onEach(ctx context.Context, op string, rule quorum.Rule, every 
 		case ctx.Err() != nil:
 			return c.stopped(op, fault.ContextError(ctx))
 		case !errors.As(err, &named):
-			err = &transport.Error{Addr: c.pool.Addr(i), Op: op, Err: err}
+			err = &transport.Error{Addr: c.pool.Addr(i), Op: string(op), Err: err}
 		}
 		f.Masters = append(f.Masters, err)
 	}

@@ -44,7 +44,7 @@ func (c *Client) namesOf(ctx context.Context, name string) ([]string, error) {
 
 // requestReleaseOf implements RequestRelease for a name or a slot.
 func (c *Client) requestReleaseOf(ctx context.Context, name string) (heard int, err error) {
-	err = c.askAll(ctx, "request release", name, func(r *round.Round, hs holdings) error {
+	err = c.askAll(ctx, redlockinfo.OpRequestRelease, name, func(r *round.Round, hs holdings) error {
 		holders := hs.inspection(r.View)
 		ids := []string{holders.ID}
 		for _, reader := range holders.Readers {
@@ -66,7 +66,7 @@ func (c *Client) requestReleaseOf(ctx context.Context, name string) (heard int, 
 				}
 			})
 			if heard += received; err != nil {
-				return failed("request release", name, &round.Failure{Cause: err})
+				return failed(redlockinfo.OpRequestRelease, name, &round.Failure{Cause: err})
 			}
 		}
 		return nil
@@ -95,7 +95,7 @@ func (c *Client) ForceRelease(ctx context.Context, name, id string) (released in
 
 // forceReleaseOf implements ForceRelease for a name or a slot.
 func (c *Client) forceReleaseOf(ctx context.Context, name, id string) (released int, err error) {
-	const op = "force release"
+	const op = redlockinfo.OpForceRelease
 	err = c.askAll(ctx, op, name, func(seen *round.Round, hs holdings) error {
 		view, rule := seen.View, seen.View.Config.Rule
 		fences := make([]int64, 0, len(hs))
@@ -110,7 +110,7 @@ func (c *Client) forceReleaseOf(ctx context.Context, name, id string) (released 
 		role, _ := scripts.ShareOf(id)
 		keys := scripts.Prefix(c.cfg.Prefix).KeysOf(name, role)
 		call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
-		r := c.sender.New(view, op, nil)
+		r := c.sender.New(view, string(op), nil)
 		gone := false // whether a majority no longer has the lease
 		cause := c.toAll(ctx, view, call, func(a answer) {
 			r.Reply(a.master, a.value, a.err)

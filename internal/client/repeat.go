@@ -27,14 +27,14 @@ func defaultPause(n int) time.Duration {
 
 // repeat calls try until try succeeds, ctx ends, or the tries are used up. For a request that does not wait, it calls
 // try only once.
-func (c *Client) repeat(ctx context.Context, op string, r *Request, try func() error) error {
+func (c *Client) repeat(ctx context.Context, r *Request, try func() error) error {
 	var last error
 	for n := 1; ; n++ {
 		changed := c.monitor.Changed()
 		err := waitqueue.WithLastFailure(last, try())
 		last = err
 		if err == nil || !r.Wait || n == r.Settings.Tries || !round.Waitable(err) {
-			return failed(op, r.Name, err)
+			return failed(r.Op, r.Name, err)
 		}
 		delay := r.Settings.Poll(n)
 		if view := c.monitor.View(); view.Config.Rule.Won(view.Voting) {
@@ -53,6 +53,6 @@ func (c *Client) repeat(ctx context.Context, op string, r *Request, try func() e
 		if f, ok := round.AsFailure(last); ok { // add the reason why the call does not try again
 			err = f.Ended(err)
 		}
-		return failed(op, r.Name, err)
+		return failed(r.Op, r.Name, err)
 	}
 }

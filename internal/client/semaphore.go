@@ -14,11 +14,13 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A slotCall acquires one slot of a semaphore.
 type slotCall struct {
 	c        *Client
+	op       redlockinfo.Op
 	name     string
 	slots    []string // names of the slots: see scripts.Slot
 	settings *Settings
@@ -37,19 +39,13 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 	if r.Settings.bounded() {
 		return nil, Invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
 	}
-	s := &slotCall{c: c, name: r.Name, slots: make([]string, size), settings: r.Settings, each: *r.Settings,
+	s := &slotCall{c: c, op: r.Op, name: r.Name, slots: make([]string, size), settings: r.Settings, each: *r.Settings,
 		called: c.cfg.Clock.Now()}
 	for i := range s.slots {
 		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
 	}
 	s.each.WaitLimit = 0
-	lock, err := s.acquire(ctx, r.Wait, r.Stats)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Op == "lock" {
-		named := *e
-		named.Op = "acquire" // as the method of a Semaphore
-		err = &named
-	}
-	return lock, err
+	return s.acquire(ctx, r.Wait, r.Stats)
 }
 
 // acquire acquires one slot.
@@ -63,7 +59,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lo
 		}
 	}
 	if wait && lease.LockOutOfOrder(ctx, s.c.leases, s.slots[0]) {
-		return nil, lockError("lock", s.name, ErrOrder)
+		return nil, lockError(s.op, s.name, ErrOrder)
 	}
 	lock, err := s.try(ctx, wait, stats)
 	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
@@ -75,7 +71,8 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lo
 // one acquires slot i. If once is true, it makes a single attempt.
 func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
 	return s.c.acquire(ctx, Request{
-		Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, queue: s.c.queue, once: once, called: s.called,
+		Op: s.op, Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, queue: s.c.queue, once: once,
+		called: s.called,
 	})
 }
 

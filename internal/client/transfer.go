@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // handlePrefix begins every handle; its digit is the version of the format.
@@ -29,7 +30,7 @@ func (k *Lock) Export() (string, error) {
 	case errors.Is(err, lease.ErrNested):
 		return "", Invalid("export %.80q: %s", k.Name(), Plain(err))
 	case err != nil:
-		return "", lockError("export", k.Name(), err)
+		return "", lockError(redlockinfo.OpExport, k.Name(), err)
 	}
 	return exportedLock{prefix: k.c.cfg.Prefix, name: k.Hold.Lease().Name, id: id, token: ballot}.String(), nil
 }
@@ -60,12 +61,12 @@ func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *
 	}
 	defer c.leave()
 	if ctx.Err() != nil {
-		return nil, &Error{Op: "import", Name: name, Failure: round.Failure{Cause: fault.ContextError(ctx)}}
+		return nil, &Error{Op: redlockinfo.OpImport, Name: name, Failure: round.Failure{Cause: fault.ContextError(ctx)}}
 	}
 	k := &Lock{}
 	k.init(c, from.name, scripts.Plain)
 	l := c.leases.NewImport(from.name, &k.keys, from.id)
-	return c.takeOver(ctx, "import", from, l, k, c.queue, s, stats)
+	return c.takeOver(ctx, redlockinfo.OpImport, from, l, k, c.queue, s, stats)
 }
 
 // Downgrade implements Downgrade of package redlock.
@@ -91,19 +92,20 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	case errors.Is(err, lease.ErrNested):
 		return nil, Invalid("downgrade %.80q: %s", name, Plain(err))
 	case err != nil:
-		return nil, lockError("downgrade", name, err)
+		return nil, lockError(redlockinfo.OpDowngrade, name, err)
 	}
 	reader := &Lock{}
 	reader.init(c, name, scripts.Reader)
 	l := c.leases.NewImport(name, &reader.keys, id)
 	l.Inherits(ballot)
 	from := exportedLock{name: name, id: id, token: ballot}
-	return c.takeOver(ctx, "downgrade", from, l, reader, waitqueue.Shares{Queue: c.queue}, s, stats)
+	return c.takeOver(ctx, redlockinfo.OpDowngrade, from, l, reader, waitqueue.Shares{Queue: c.queue}, s, stats)
 }
 
 // takeOver takes over an exported lock with the lease l, and makes k its first hold.
 func (c *Client) takeOver(
-	ctx context.Context, op string, from exportedLock, l *lease.Lease, k *Lock, to queue, s *Settings, stats *Stats,
+	ctx context.Context, op redlockinfo.Op, from exportedLock, l *lease.Lease, k *Lock, to queue, s *Settings,
+	stats *Stats,
 ) (*Lock, error) {
 	caller := ctx
 	ctx, cancel := c.limited(caller, s)
@@ -114,14 +116,14 @@ func (c *Client) takeOver(
 			l.Abandon()
 		}
 	}()
-	err := c.repeat(ctx, op, &Request{Name: from.name, Wait: true, Settings: s}, func() error {
+	err := c.repeat(ctx, &Request{Op: op, Name: from.name, Wait: true, Settings: s}, func() error {
 		if view, err := c.monitor.Ready(ctx); err != nil {
-			return c.sender.NoQuorum(view, op, err)
+			return c.sender.NoQuorum(view, err)
 		}
 		if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
 			return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
 		}
-		return l.Import(ctx, op, &s.Terms, from.token, stats)
+		return l.Import(ctx, string(op), &s.Terms, from.token, stats)
 	})
 	if err != nil {
 		return nil, c.waited(caller, ctx, err)
@@ -130,7 +132,7 @@ func (c *Client) takeOver(
 	if err := to.Begin(l, &k.Hold, &s.Terms); err != nil {
 		return nil, failed(op, from.name, err)
 	}
-	return k, c.stillGood(k, s)
+	return k, c.stillGood(op, k, s)
 }
 
 // An exportedLock is the content of a handle.

@@ -107,7 +107,7 @@ func (c *Client) shortage() []slog.Attr {
 			attrs = append(attrs, slog.String("reason", shortened(reasons, 2*mostReason)))
 		}
 	}
-	if !quorate && !view.Voted && errors.Is(c.sender.NoQuorum(view, "vote", nil), admission.ErrQuarantine) {
+	if !quorate && !view.Voted && errors.Is(c.sender.NoQuorum(view, nil), admission.ErrQuarantine) {
 		attrs = append(attrs, slog.String("hint", mayAdmit))
 	}
 	return attrs

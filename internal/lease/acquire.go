@@ -18,6 +18,7 @@ import (
 // An Attempt holds the arguments of Manager.Acquire. Each round that Acquire sends is for a new lease, with a new id
 // and a new token range.
 type Attempt struct {
+	Op     string // the call, for errors and events
 	Name   string
 	Keys   *scripts.Keys
 	Terms  *Terms
@@ -109,18 +110,18 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 // send waits until another round may begin, and sends an acquire for a new lease. If it fails, it has sent nothing.
 func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
 	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
-		return nil, nil, m.reportNotSent(a.Name, overloaded(err))
+		return nil, nil, m.reportNotSent(a, overloaded(err))
 	}
 	view := m.View() // after the wait
 	//mutant:configured-quorum = view.Voting == 0
 	if !view.Config.Rule.Won(view.Voting) {
 		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
-		return nil, nil, m.reportNotSent(a.Name, m.Sender.NoQuorum(view, "lock", nil))
+		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
 	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
 	l.recorder.active.Store(true)
-	r := m.Sender.New(view, "lock", &l.recorder)
+	r := m.Sender.New(view, a.Op, &l.recorder)
 	r.Key, r.LeaseID, r.Waiter = a.Keys.Lock(), l.ID, a.Ticket != nil
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {

@@ -119,8 +119,8 @@ func (l *limiter) admitLocked() {
 const failurePace = 20 * time.Millisecond
 
 // reportNotSent reports f, the failure of an attempt that has sent nothing, and returns f.
-func (m *Manager) reportNotSent(name string, f *round.Failure) *round.Failure {
-	m.Events.NotSent(name, f)
+func (m *Manager) reportNotSent(a *Attempt, f *round.Failure) *round.Failure {
+	m.Events.NotSent(a.Op, a.Name, f)
 	return f
 }
 

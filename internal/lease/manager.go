@@ -24,7 +24,7 @@ const repairPace = 20 * time.Microsecond
 // Events receives reports about leases. Its methods do not block, and are called with no lock held.
 type Events interface {
 	Attempted(l *Lease, r *round.Round, ballot int64, err error) // a round was decided, or given up
-	NotSent(name string, f *round.Failure)                       // an attempt has ended without sending anything
+	NotSent(op, name string, f *round.Failure)                   // an attempt has ended without sending anything
 	// Acquired reports the first hold of an ownership. Exactly one report of its end follows: Lost for its lease, or
 	// Released.
 	Acquired(h *Hold)

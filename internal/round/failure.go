@@ -123,14 +123,14 @@ func (f *Failure) Unwrap() []error {
 }
 
 // NoQuorum returns the failure of a call that sent nothing because too few masters of the view can grant a lock.
-func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
+func (s *Sender) NoQuorum(view *admission.View, cause error) *Failure {
 	f := &Failure{
 		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
 		Unsent: true, Granted: (s.Able(view) & view.Config.Rule.All()).Len(), New: !view.Voted,
 	}
 	for _, i := range view.Config.Order {
 		if err := s.Trouble(i, &view.Masters[i]); err != nil || !view.Voting.Has(i) {
-			f.blame(s.named(i, op, cmp.Or(err, errNotYet)))
+			f.blame(s.named(i, cmp.Or(err, errNotYet)))
 		}
 	}
 	f.Ready = s.ready(view)
@@ -178,13 +178,13 @@ func whyNot(view *admission.View, i int) error {
 	return cmp.Or(view.Masters[i].Err, errNotYet)
 }
 
-// named adds the address of master i and op to err, unless err contains them already.
-func (s *Sender) named(i int, op string, err error) error {
+// named adds the address of master i to err, unless err contains it already.
+func (s *Sender) named(i int, err error) error {
 	var e *transport.Error
 	if errors.As(err, &e) {
 		return err
 	}
-	return &transport.Error{Addr: s.Pool.Addr(i), Op: op, Err: err}
+	return &transport.Error{Addr: s.Pool.Addr(i), Err: err}
 }
 
 // Failure describes how the round failed. decision may be nil if cause ended the wait before the round was decided.
@@ -204,7 +204,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	}
 	for i := range asked.All() {
 		if err := r.complaintLocked(i, &r.votes[i], now.Sub(r.Start)); err != nil {
-			f.blame(r.sender.named(i, r.Op, err))
+			f.blame(r.sender.named(i, err))
 		}
 	}
 	f.Holder, f.Token, _ = r.holderLocked()

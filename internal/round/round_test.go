@@ -149,7 +149,7 @@ func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 		view.Masters = append([]admission.State(nil), view.Masters...)
 		view.Masters[0].Phase, view.Masters[0].Err = admission.InQuarantine, admission.ErrQuarantine
 		view.Masters[1].Phase = admission.Connecting
-		f := b.Sender.NoQuorum(&view, "lock", context.Canceled)
+		f := b.Sender.NoQuorum(&view, context.Canceled)
 		if len(f.Masters) != 2 || !errors.Is(f, admission.ErrQuarantine) || !errors.Is(f, context.Canceled) ||
 			!strings.Contains(f.Masters[1].Error(), b.Pool.Addr(1)) || f.Left >= 0 {
 			t.Errorf("the failure is %+v", f)

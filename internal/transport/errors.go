@@ -31,7 +31,7 @@ type Error struct {
 	// Op is the name of the script, if the error is about one call. Otherwise Op is the step that failed. While
 	// connecting: "connect", "credentials", "auth", "select", "info", "find slot", "cluster nodes", "script load",
 	// "config get", "client". On a connection that was up: "read", "write", "watchdog", "heartbeat", "failover", "close".
-	// In Send: "send".
+	// In Send: "send". It is "" if nothing was sent to the master.
 	Op  string
 	Err error // the cause: a redis.Error if the master replied with an error
 	// User is the name that the client logs in with; "" if it is not known.
@@ -50,7 +50,12 @@ func (e *Error) Error() string {
 }
 
 // WithoutAdvice returns the text without advice.
-func (e *Error) WithoutAdvice() string { return "pool: " + e.Addr + ": " + e.Op + ": " + e.Reason() }
+func (e *Error) WithoutAdvice() string {
+	if e.Op == "" {
+		return "pool: " + e.Addr + ": " + e.Reason()
+	}
+	return "pool: " + e.Addr + ": " + e.Op + ": " + e.Reason()
+}
 
 // Reason returns the text without the master, the operation and the advice, so that equal reasons have equal texts.
 func (e *Error) Reason() string {

@@ -103,7 +103,7 @@ type pending struct {
 func (p *testClient) start(c *Call) *pending {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	l := &pending{Call: c, cancel: cancel, err: make(chan error, 1)}
-	go func() { l.err <- p.Lock(ctx, c) }()
+	go func() { l.err <- p.Lock(ctx, "lock", c) }()
 	synctest.Wait()
 	return l
 }
@@ -134,13 +134,13 @@ func (p *testClient) subscribed() bool {
 func (p *testClient) Attempted(_ *lease.Lease, _ *round.Round, _ int64, err error) {
 	p.logf("attempted %v", err == nil)
 }
-func (p *testClient) NotSent(string, *round.Failure) { p.logf("not sent") }
-func (p *testClient) Acquired(*lease.Hold)           { p.logf("acquired") }
-func (p *testClient) Extended(*lease.Lease, error)   {}
-func (p *testClient) Repaired(*lease.Lease, int)     {}
-func (p *testClient) Lost(*lease.Lease, error)       { p.logf("lost") }
-func (p *testClient) Releasing(l *lease.Lease)       { p.Queue.Releasing(l) }
-func (p *testClient) Ended(l *lease.Lease)           { p.Queue.Ended(l) }
+func (p *testClient) NotSent(string, string, *round.Failure) { p.logf("not sent") }
+func (p *testClient) Acquired(*lease.Hold)                   { p.logf("acquired") }
+func (p *testClient) Extended(*lease.Lease, error)           {}
+func (p *testClient) Repaired(*lease.Lease, int)             {}
+func (p *testClient) Lost(*lease.Lease, error)               { p.logf("lost") }
+func (p *testClient) Releasing(l *lease.Lease)               { p.Queue.Releasing(l) }
+func (p *testClient) Ended(l *lease.Lease)                   { p.Queue.Ended(l) }
 
 func (p *testClient) Released(h *lease.Hold, err error) {
 	if f := p.handing; f != nil && h.Lease().Info().Token != h.Token() {

@@ -23,6 +23,7 @@ const (
 // A contention records the attempts of one call while the call is the contender.
 type contention struct {
 	q       *Queue
+	op      string // the call, for errors and events
 	c       *Call
 	terms   *lease.Terms   // of the next attempt
 	watch   time.Duration  // pause before the next noticeOwnHold, while the call is in the local queue
@@ -38,22 +39,22 @@ type contention struct {
 	pause   time.Duration  // time until the next attempt, if no wake-ups can arrive
 }
 
-// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or an
-// error of package ballot. After an error nothing is held, and leases that masters may have granted are being rolled
-// back.
-func (q *Queue) Lock(ctx context.Context, c *Call) error {
+// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. op names the call in errors. An error
+// is a *round.Failure, or an error of package ballot. After an error nothing is held, and leases that masters may have
+// granted are being rolled back.
+func (q *Queue) Lock(ctx context.Context, op string, c *Call) error {
 	q.join(c)
 	defer q.leave(c)
 	if q.takeOver(c) { // a lease that lingers
 		return nil
 	}
-	return q.contend(ctx, c)
+	return q.contend(ctx, op, c)
 }
 
 // contend is the one loop of a call that has joined. It does what the state of the call requires: a queued call sleeps
 // until it is signalled; the contender makes an attempt, or sleeps until the next is due.
-func (q *Queue) contend(ctx context.Context, c *Call) error {
-	n := &contention{q: q, c: c, terms: c.Terms}
+func (q *Queue) contend(ctx context.Context, op string, c *Call) error {
+	n := &contention{q: q, op: op, c: c, terms: c.Terms}
 	for {
 		changed := q.Changed()
 		state, pause := n.next()
@@ -111,7 +112,7 @@ func (n *contention) next() (waiterState, time.Duration) {
 		c.wake = make(chan struct{}, 1)
 	}
 	if q.yieldLocked(c) {
-		*n = contention{q: q, c: c, terms: c.Terms, before: c.names.refusal}
+		*n = contention{q: q, op: n.op, c: c, terms: c.Terms, before: c.names.refusal}
 		return c.state, 0
 	}
 	q.subscribeLocked(c)
@@ -162,9 +163,9 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	q, c := n.q, n.c
 	view, err := q.Ready(ctx)
 	if err != nil {
-		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
+		return nil, q.Manager.Sender.NoQuorum(view, err)
 	}
-	a := &lease.Attempt{Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
+	a := &lease.Attempt{Op: n.op, Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n.wakeUps++; c.woken == 0 {

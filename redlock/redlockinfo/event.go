@@ -89,21 +89,40 @@ const (
 	KindWarning      Kind = "warning"
 )
 
-// An Op is a call of a Locker or a Lock, or a step of a call.
+// An Op is a call of a Locker or a Lock: in an [Event], and in a redlock.LockError.
 type Op string
 
-// The calls.
+// The calls about a lock. A call that runs a function has the Op of the call that acquires its lock, such as [OpLock]
+// for a Do or Lead, until the lock is acquired, and then [OpDo].
 const (
-	OpLock      Op = "lock"
-	OpTryLock   Op = "try lock"
-	OpRLock     Op = "rlock" // of a reader
-	OpTryRLock  Op = "try rlock"
-	OpDo        Op = "do"
-	OpImport    Op = "import"
-	OpDowngrade Op = "downgrade"
-	OpExtend    Op = "extend"
-	OpSetValue  Op = "set value"
-	OpUnlock    Op = "unlock"
+	OpLock       Op = "lock" // Lock of a Locker or an RWLock
+	OpTryLock    Op = "try lock"
+	OpRLock      Op = "rlock"
+	OpTryRLock   Op = "try rlock"
+	OpAcquire    Op = "acquire" // of a Semaphore
+	OpTryAcquire Op = "try acquire"
+	OpLockAll    Op = "lock all" // in errors; each of its names has events of its own, of a lock or try lock
+	OpTryLockAll Op = "try lock all"
+	OpDo         Op = "do"
+	OpImport     Op = "import"
+	OpDowngrade  Op = "downgrade"
+	OpExtend     Op = "extend"
+	OpSetValue   Op = "set value"
+	OpExport     Op = "export"
+	OpUnlock     Op = "unlock"
+)
+
+// Calls that acquire no lock. They have no events.
+const (
+	OpInspect        Op = "inspect" // also of Watch
+	OpHealthy        Op = "health check"
+	OpWaitReady      Op = "wait ready"
+	OpAdmit          Op = "admit"
+	OpQuarantine     Op = "quarantine"
+	OpRaiseMaxTTL    Op = "raise max TTL"
+	OpReconfigure    Op = "reconfigure"
+	OpRequestRelease Op = "request release"
+	OpForceRelease   Op = "force release"
 )
 
 // A Vote is the reply of a master to one message.

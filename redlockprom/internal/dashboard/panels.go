@@ -13,6 +13,9 @@ type panel struct {
 	states  []state // of a timeline
 }
 
+// waits has the time of the calls that wait for a plain lock or a slot.
+const waits = `sum by (le) (rate(redlock_wait_seconds_bucket{SEL, op=~"lock|acquire"}[$__rate_interval]))`
+
 // A query is one expression of PromQL. SEL in the expression is replaced with the constant selector.
 type query struct{ expr, legend string }
 
@@ -79,10 +82,8 @@ var rows = []row{
 		{
 			title: "Wait time of Lock", unit: "s", metrics: []string{"redlock_wait_seconds"},
 			queries: []query{
-				{`histogram_quantile(0.5, sum by (le) (rate(redlock_wait_seconds_bucket{SEL, op="lock"}[$__rate_interval])))`,
-					"p50"},
-				{`histogram_quantile(0.99, sum by (le) (rate(redlock_wait_seconds_bucket{SEL, op="lock"}[$__rate_interval])))`,
-					"p99"},
+				{`histogram_quantile(0.5, ` + waits + `)`, "p50"},
+				{`histogram_quantile(0.99, ` + waits + `)`, "p99"},
 			},
 		},
 		{

@@ -1,0 +1,95 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// An acquirer calls a method that acquires the lock of name.
+type acquirer func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error
+
+// acquirers has such calls by the Op of their errors, and of their events.
+var acquirers = map[redlockinfo.Op]acquirer{
+	redlockinfo.OpLock: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return errOf(l.Lock(ctx, name, opts...))
+	},
+	redlockinfo.OpTryLock: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return l.TryDo(ctx, name, nothing, opts...)
+	},
+	redlockinfo.OpRLock: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return l.RWLock(name).DoRead(ctx, nothing, opts...)
+	},
+	redlockinfo.OpTryRLock: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return errOf(l.RWLock(name).TryRLock(ctx, opts...))
+	},
+	redlockinfo.OpAcquire: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return errOf(l.Semaphore(name, 2).Acquire(ctx, opts...))
+	},
+	redlockinfo.OpTryAcquire: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return l.Semaphore(name, 2).TryDo(ctx, nothing, opts...)
+	},
+	redlockinfo.OpLockAll: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return l.DoAll(ctx, []string{name, "z"}, nothing, opts...)
+	},
+	redlockinfo.OpTryLockAll: func(ctx context.Context, l *redlock.Locker, name string, opts ...redlock.LockOption) error {
+		return errOf(l.TryLockAll(ctx, []string{name, "z"}, opts...))
+	},
+}
+
+// holdAs holds name for l, as op acquires it.
+func (w *cluster) holdAs(op redlockinfo.Op, l *redlock.Locker, name string) *redlock.Lock {
+	switch op {
+	case redlockinfo.OpRLock, redlockinfo.OpTryRLock:
+		return must(l.RWLock(name).Lock(w.Context()))(w)
+	case redlockinfo.OpAcquire, redlockinfo.OpTryAcquire:
+		must(l.Semaphore(name, 2).Acquire(w.Context()))(w)
+		return must(l.Semaphore(name, 2).Acquire(w.Context()))(w)
+	}
+	return must(l.Lock(w.Context(), name))(w)
+}
+
+// The error of a call names that call, for whatever reason the call fails, and so do its events.
+func TestErrorsNameTheCall(t *testing.T) {
+	limit := redlock.WithWaitLimit(100 * time.Millisecond)
+	for op, call := range acquirers {
+		subtest(t, string(op), 3, func(w *cluster) {
+			check := func(what string, err error) {
+				var e *redlock.LockError
+				if !errors.As(err, &e) || e.Op != op ||
+					!strings.HasPrefix(err.Error(), fmt.Sprintf("redlock: %s %q: ", op, e.Name)) {
+					w.Errorf("%s: %v", what, err)
+				}
+			}
+			event := func(e redlockinfo.Event) {
+				ofName := op == redlockinfo.OpLockAll || op == redlockinfo.OpTryLockAll // its calls have events of their own
+				switch {
+				case e.Kind == redlockinfo.KindAttempt && e.Err != nil:
+					check("event of an attempt", e.Err)
+				case e.Kind == redlockinfo.KindCall && e.Op != redlockinfo.OpDo && e.Op != op && !ofName:
+					w.Errorf("the event of a call has the Op %q", e.Op)
+				}
+			}
+			l, other := w.locker(redlock.WithTrace(&redlockinfo.Trace{Event: event})), w.locker()
+			own := w.holdAs(op, other, "own").Context(w.Context())
+			must(other.Semaphore("kind", 5).Acquire(w.Context()))(w)
+			w.holdAs(op, other, "held")
+			after(time.Second)
+			check("held", call(w.Context(), l, "held", limit))
+			check("held by the same Locker", call(w.Context(), other, "own", limit))
+			check("re-entry", call(own, other, "own"))
+			check("another kind", call(w.Context(), other, "kind"))
+			check("ended context", call(deadContext(), l, "n"))
+			w.stop(0, 1)
+			after(time.Second)
+			check("no quorum", call(w.Context(), l, "n", limit))
+			check("quorum wait", call(w.Context(), l, "n", redlock.WithQuorumWait(100*time.Millisecond)))
+		})
+	}
+}
