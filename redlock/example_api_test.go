@@ -22,19 +22,6 @@ func ExampleWithPool() {
 	// Output: <nil>
 }
 
-// A lock without a maximum hold that is held for an hour may have been forgotten: the log says so.
-func ExampleWithHoldWarning() {
-	locker, _, done := inMemory()
-	defer done()
-	lock, err := locker.Lock(context.Background(), "report", redlock.WithHoldWarning(time.Hour))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(lock.Unlock(context.Background()))
-	// Output: <nil>
-}
-
 // At most two clients at a time call a partner's service. Each learns its slot.
 func ExampleSemaphore() {
 	locker, _, done := inMemory()
@@ -55,6 +42,14 @@ func ExampleSemaphore() {
 	// two slots: true <nil>
 	// no third one: true
 	// <nil> <nil> <nil>
+}
+
+func ExampleLocker_Semaphore() {
+	locker, _, done := inMemory()
+	defer done()
+	partner := locker.Semaphore("partner", 2)
+	fmt.Println(partner.Do(context.Background(), func(context.Context, *redlock.Lock) error { return nil }))
+	// Output: <nil>
 }
 
 // A Lock of a semaphore has the number of its slot. Of other locks it is 0.

@@ -107,22 +107,6 @@ func ExampleLock_Done() {
 	// held too long: true
 }
 
-// A check before each write is cheap, because Err compares times and sends nothing.
-func ExampleLock_Err() {
-	ctx := context.Background()
-	locker, _, done := inMemory()
-	defer done()
-
-	lock, err := locker.Lock(ctx, "orders:42")
-	check(err)
-	fmt.Println(lock.Err())
-	_ = lock.Unlock(ctx)
-	fmt.Println(errors.Is(lock.Err(), redlock.ErrReleased))
-	// Output:
-	// <nil>
-	// true
-}
-
 // The token of each holder is larger than that of the holder before.
 func ExampleLock_Token() {
 	ctx := context.Background()
@@ -140,20 +124,6 @@ func ExampleLock_Token() {
 	// Output:
 	// true
 	// true
-	// true
-}
-
-// The result of Unlock shows whether the lock was held to the end.
-func ExampleLock_Unlock() {
-	ctx := context.Background()
-	locker, _, done := inMemory()
-	defer done()
-
-	lock, err := locker.Lock(ctx, "orders:42", redlock.WithMaxHold(20*time.Millisecond))
-	check(err)
-	<-lock.Done() // the work took too long
-	fmt.Println(errors.Is(lock.Unlock(ctx), redlock.ErrLost))
-	// Output:
 	// true
 }
 

@@ -35,21 +35,6 @@ func ExampleLocker_Inspect() {
 	// web-7 true true
 }
 
-func ExampleInspection() {
-	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithLabel("web-7"))
-	defer done()
-	lock, err := locker.Lock(ctx, "orders:42")
-	check(err)
-	defer lock.Unlock(ctx)
-
-	who, err := locker.Inspect(ctx, "orders:42")
-	check(err)
-	fmt.Printf("%s on %d of %d masters, %d wait\n", who.Label, who.On, who.N, len(who.Waiters))
-	// Output:
-	// web-7 on 3 of 3 masters, 0 wait
-}
-
 // A client that starts during a change of the masters begins with the joint configuration.
 func ExampleWithConfiguration() {
 	set, err := redlock.ParseConfiguration([]byte(`{

@@ -9,38 +9,51 @@ import (
 
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
+
+// Options of a program that shares its masters with others.
+func ExampleOption() {
+	locker, err := redlock.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
+		redlock.WithPrefix("billing"),                     // its names are independent of those of other prefixes
+		redlock.WithLabel("billing on web-7"),             // appears in the errors of clients that find a name held
+		redlock.WithLogger(slog.New(slog.DiscardHandler)), // no log
+		redlock.WithTTL(5*time.Second),                    // a shorter TTL frees the name sooner when the holder dies
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(locker.Close())
+	// Output:
+	// <nil>
+}
 
 // An option of New applies to all calls. An option of a call applies only to that call.
 func ExampleLockOption() {
 	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithTTL(5 * time.Second))
+	locker, masters, done := inMemory(redlock.WithTTL(5 * time.Second))
 	defer done()
 
 	usual, err := locker.Lock(ctx, "orders:1")
 	check(err)
 	defer usual.Unlock(ctx)
-	longer, err := locker.Lock(ctx, "orders:2", redlock.WithTTL(20*time.Second))
+	longer, err := locker.Lock(ctx, "orders:2", redlock.WithTTL(20*time.Second),
+		redlock.WithFair(),                 // calls are served in order, regardless of their process
+		redlock.WithPriority(10),           // before the calls of jobs, which have 0, the default
+		redlock.WithHoldWarning(time.Hour), // the log says that a lock held for an hour may have been forgotten
+	)
 	check(err)
 	defer longer.Unlock(ctx)
 	fmt.Println(usual.Remaining().Round(5*time.Second), longer.Remaining().Round(5*time.Second))
+
+	masters.Take("orders:3", time.Minute) // another client
+	for _, limit := range []redlock.LockOption{redlock.WithWaitLimit(50 * time.Millisecond), redlock.WithTries(3)} {
+		_, err = locker.Lock(ctx, "orders:3", limit)
+		fmt.Println(errors.Is(err, redlock.ErrHeld))
+	}
 	// Output:
 	// 5s 20s
-}
-
-// A shorter TTL frees the name sooner when the holder dies. A live holder can keep the name for any time, because the
-// lock is extended every third of the TTL.
-func ExampleWithTTL() {
-	ctx := context.Background()
-	locker, _, done := inMemory()
-	defer done()
-
-	lock, err := locker.Lock(ctx, "orders:42", redlock.WithTTL(5*time.Second))
-	check(err)
-	defer lock.Unlock(ctx)
-	fmt.Println(lock.Remaining() < 5*time.Second)
-	// Output:
+	// true
 	// true
 }
 
@@ -91,32 +104,6 @@ func ExampleWithExtension() {
 	// true
 }
 
-// Fair calls are served in order, regardless of their process.
-func ExampleWithFair() {
-	ctx := context.Background()
-	locker, _, done := inMemory()
-	defer done()
-
-	lock, err := locker.Lock(ctx, "tickets:row-7", redlock.WithFair())
-	check(err)
-	fmt.Println(lock.Unlock(ctx))
-	// Output:
-	// <nil>
-}
-
-// A user's request gets the lock before waiting jobs, regardless of their process and their waiting time.
-func ExampleWithPriority() {
-	ctx := context.Background()
-	locker, _, done := inMemory()
-	defer done()
-
-	lock, err := locker.Lock(ctx, "printer", redlock.WithPriority(10)) // the jobs have 0, the default
-	check(err)
-	fmt.Println(lock.Unlock(ctx))
-	// Output:
-	// <nil>
-}
-
 func ExampleWithAsyncUnlock() {
 	ctx := context.Background()
 	locker, _, done := inMemory(redlock.WithAsyncUnlock())
@@ -132,60 +119,6 @@ func ExampleWithAsyncUnlock() {
 	// Output:
 	// <nil>
 	// true
-}
-
-func ExampleWithWaitLimit() {
-	ctx := context.Background()
-	locker, masters, done := inMemory()
-	defer done()
-	masters.Take("orders:42", time.Minute)
-
-	_, err := locker.Lock(ctx, "orders:42", redlock.WithWaitLimit(50*time.Millisecond))
-	fmt.Println(errors.Is(err, redlock.ErrHeld))
-	// Output:
-	// true
-}
-
-func ExampleWithTries() {
-	ctx := context.Background()
-	locker, masters, done := inMemory()
-	defer done()
-	masters.Take("orders:42", time.Minute)
-
-	_, err := locker.Lock(ctx, "orders:42", redlock.WithTries(3))
-	fmt.Println(errors.Is(err, redlock.ErrHeld))
-	// Output:
-	// true
-}
-
-// The label of a holder appears in the errors of clients that find the name held.
-func ExampleWithLabel() {
-	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithLabel("billing on web-7"))
-	defer done()
-
-	lock, err := locker.Lock(ctx, "orders:42")
-	check(err)
-	defer lock.Unlock(ctx)
-	held, err := locker.Inspect(ctx, "orders:42")
-	fmt.Println(held.Label, err)
-	// Output:
-	// billing on web-7 <nil>
-}
-
-// Two services can use the same masters with independent names.
-func ExampleWithPrefix() {
-	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
-	defer masters.Close()
-	p, err := masters.Pool()
-	check(err)
-	defer p.Close()
-	locker, err := redlock.New(p, redlock.WithPrefix("billing"))
-	check(err)
-	defer locker.Close()
-	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error { return nil }))
-	// Output:
-	// <nil>
 }
 
 // The max TTL is the longest TTL of the deployment; all its clients use the same value.
@@ -220,15 +153,6 @@ func ExampleWithoutRestartGuard() {
 	defer done()
 
 	fmt.Println(locker.WaitReady(context.Background()))
-	// Output:
-	// <nil>
-}
-
-func ExampleWithLogger() {
-	locker, _, done := inMemory(redlock.WithLogger(slog.New(slog.DiscardHandler))) // no log
-	defer done()
-
-	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error { return nil }))
 	// Output:
 	// <nil>
 }
