@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -131,7 +132,7 @@ func TestRunInOrder(t *testing.T) {
 	fair := f.start("run", "--fair", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	f.waiting("a")
 	urgent := f.start("run", "--priority", "5", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		return f.do(0, "ZCARD", "redlock:{a}:queue") == int64(2) && f.do(1, "ZCARD", "redlock:{a}:queue") == int64(2)
 	}) {
 		t.Fatal("the commands do not wait in the queue")

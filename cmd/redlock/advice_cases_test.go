@@ -281,7 +281,7 @@ func loading(e *adviceEnv) {
 	e.admin("SAVE")
 	e.t.Cleanup(func() { _ = e.master.Kill() })
 	go func() { _ = e.master.Restart(e.t.Context()) }()
-	eventuallyTrue(func() bool {
+	redistest.Until(func() bool {
 		_, text := e.check()
 		return strings.Contains(text, "loading")
 	})
@@ -295,7 +295,7 @@ func cluster(e *adviceEnv) *redisproc.Server {
 		words = append(words, slot)
 	}
 	redistest.Do(e.t, s, words...)
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		return strings.Contains(string(redistest.Do(e.t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
 	}) {
 		e.t.Fatal("the cluster is not ready")
@@ -432,7 +432,7 @@ func (e *adviceEnv) declareDurable() {
 		e.t.Fatal(err)
 	}
 	defer l.Close()
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		record, _ := redis.String(e.admin("GET", "redlock:admission"), nil)
 		return strings.Contains(record, " durable=")
 	}) {
@@ -451,7 +451,7 @@ func recordAdvice() []adviceCase {
 			if !strings.HasPrefix(f.fix, "nothing: ") {
 				e.t.Errorf("the advice does not say that nothing is needed: %s", f.fix)
 			}
-			if !eventuallyTrue(func() bool { return e.admin("EXISTS", "redlock:admission") == int64(1) }) {
+			if !redistest.Until(func() bool { return e.admin("EXISTS", "redlock:admission") == int64(1) }) {
 				e.t.Fatal("the master has not started its quarantine")
 			}
 			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })

@@ -245,7 +245,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 				c.spoil(e)
 				var f *printed
 				var text string
-				if !eventuallyTrue(func() bool {
+				if !redistest.Until(func() bool {
 					var list []printed
 					list, text = e.check()
 					f = c.finding(list)
@@ -271,7 +271,7 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 					if !strings.HasPrefix(f.fix, "nothing: ") && !strings.HasPrefix(f.fix, "decide ") {
 						t.Errorf("the advice requests an action, want it to begin with nothing or decide: %s", f.fix)
 					}
-				} else if !eventuallyTrue(gone) {
+				} else if !redistest.Until(gone) {
 					t.Errorf("the finding remains after the advice %q was followed:\n%s", f.fix, text)
 				}
 				e.lives()

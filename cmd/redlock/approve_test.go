@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -55,7 +56,7 @@ func TestWrongListChangesNothing(t *testing.T) {
 	}
 	defer l.close()
 	page := newWebLooker(t.Context(), l)
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		return bytes.Contains(page.state(""), []byte(`{"verdict":"No lock can be acquired with this list of masters. `))
 	}) {
 		t.Errorf("the page does not show that the list is wrong: %s", page.state(""))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -72,7 +73,7 @@ func TestWrongListIsOneFinding(t *testing.T) {
 func (f *deployment) oneFinding(urls []string, want ...string) {
 	f.t.Helper()
 	said := ""
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		var code int
 		code, said = command(append([]string{"check"}, urls...)...)
 		lacking := slices.DeleteFunc(slices.Clone(want), func(text string) bool { return strings.Contains(said, text) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -128,7 +129,7 @@ func TestCorrectedFileOfTheSameEpoch(t *testing.T) {
 	call(t, exitDone, "0 of 3 masters refuse clients", "set", first) // nothing was written
 
 	call(t, exitDone, "epoch 2: the old masters act without the next ones", "set", "--yes", "--abort", second)
-	if !eventuallyTrue(func() bool { return admin.Of(l).Configuration()[0].Epoch == 2 }) {
+	if !redistest.Until(func() bool { return admin.Of(l).Configuration()[0].Epoch == 2 }) {
 		t.Fatalf("the client uses %+v, want epoch 2", admin.Of(l).Configuration())
 	}
 	f.use(l, f.joint(3, 0, 1, 4))
@@ -152,7 +153,7 @@ func (f *changing) page(path, verdict string) {
 	}
 	defer l.close()
 	page := newWebLooker(f.t.Context(), l)
-	if !eventuallyTrue(func() bool { return strings.Contains(string(page.state("")), verdict) }) {
+	if !redistest.Until(func() bool { return strings.Contains(string(page.state("")), verdict) }) {
 		f.t.Errorf("the page does not show %q: %s", verdict, page.state(""))
 	}
 }
@@ -250,7 +251,7 @@ func TestNamelessClients(t *testing.T) {
 // waits waits until a client waits for the name.
 func (f *changing) waits(name string) {
 	f.t.Helper()
-	if !eventuallyTrue(func() bool { return f.do(0, "ZCARD", scripts.Prefix("redlock").Queue(name)) == int64(1) }) {
+	if !redistest.Until(func() bool { return f.do(0, "ZCARD", scripts.Prefix("redlock").Queue(name)) == int64(1) }) {
 		f.t.Fatal("no client waits")
 	}
 }

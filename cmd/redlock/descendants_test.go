@@ -54,7 +54,7 @@ func TestRunEndsCommandsInOtherGroups(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !eventuallyTrue(func() bool { return !running(pid) }) {
+				if !redistest.Until(func() bool { return !running(pid) }) {
 					t.Errorf("the command is still running; output:\n%s", p.said())
 				}
 			})
@@ -80,7 +80,7 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	_ = w.Close()
 	var pid int
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		text, _ := os.ReadFile(pids)
 		found := pidLine.FindSubmatch(text)
 		if found != nil {
@@ -95,14 +95,14 @@ func TestRunWithoutReaderOfItsLog(t *testing.T) {
 	f.do(0, "DEL", "redlock:{a}") // the lock is not lost, and this master gets it back
 	f.do(0, "CLIENT", "KILL", "TYPE", "normal")
 	repaired := func() bool { return f.leases(0, "a") == 1 }
-	if !eventuallyTrue(repaired) { // by an extension over a new connection; the lost one was logged
+	if !redistest.Until(repaired) { // by an extension over a new connection; the lost one was logged
 		t.Error("the lock is not on the master again")
 	}
 	if !running(cmd.Process.Pid) || !running(pid) {
 		t.Fatal("redlock or its command has ended because its output has no reader")
 	}
 	f.all("DEL", "redlock:{a}")
-	if !eventuallyTrue(func() bool { return !running(pid) }) {
+	if !redistest.Until(func() bool { return !running(pid) }) {
 		t.Error("the command is still running after the lock was lost")
 	}
 	var exit *exec.ExitError
@@ -184,7 +184,7 @@ func TestNoDescendantOutlivesRun(t *testing.T) {
 				p.hear("ready")
 				run(p, name)
 				if end == "kill of redlock" {
-					if !eventuallyTrue(func() bool { return !l.held() }) {
+					if !redistest.Until(func() bool { return !l.held() }) {
 						t.Error("a descendant outlives the supervisor")
 					}
 				} else if l.held() {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // lock runs redlock lock and returns its standard output without the final newline.
@@ -33,7 +35,7 @@ func (f *votingDeployment) lock(args ...string) string {
 // free waits until no master has the lock of a name.
 func (f *votingDeployment) free(name string) {
 	f.t.Helper()
-	if n := 0; !eventuallyTrue(func() bool {
+	if n := 0; !redistest.Until(func() bool {
 		n = 0
 		for i := range f.urls {
 			n += f.leases(i, name)
@@ -191,7 +193,7 @@ func TestCallerEndsBeforeHandle(t *testing.T) {
 	f.waiting("a")
 	waiting.signal(syscall.SIGKILL)
 	_ = waiting.cmd.Wait()
-	if !eventuallyTrue(func() bool { return f.do(0, "EXISTS", "redlock:{a}:queue") == int64(0) }) {
+	if !redistest.Until(func() bool { return f.do(0, "EXISTS", "redlock:{a}:queue") == int64(0) }) {
 		t.Fatal("a process waits for the lock although its caller has ended")
 	}
 	f.start("unlock", handle).ends(0, "")

@@ -24,16 +24,6 @@ import (
 // hang is the maximum time of operations that normally take a moment.
 const hang = 60 * time.Second
 
-// eventuallyTrue calls ok until it returns true, for at most hang, and reports whether ok returned true.
-func eventuallyTrue(ok func() bool) bool {
-	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-	}
-	return false
-}
-
 // A deployment consists of some servers on which the command is run.
 type deployment struct {
 	t       *testing.T

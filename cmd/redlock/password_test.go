@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // A restrictedDeployment has three masters with an ACL user "app", and a directory for the file of --config.
@@ -157,7 +159,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	const each = 2 // connections to each master, for calls and for messages
 	connected := func(i int) {
 		list := ""
-		if !eventuallyTrue(func() bool {
+		if !redistest.Until(func() bool {
 			list = fmt.Sprintf("%s", f.do(i, "CLIENT", "LIST"))
 			return strings.Count(list, "user=app") == each
 		}) {

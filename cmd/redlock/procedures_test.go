@@ -21,6 +21,7 @@ import (
 	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
@@ -145,7 +146,7 @@ func (p *procedure) join(label string, follows bool) *member {
 		p.t.Fatal(err)
 	}
 	out := func(o redlockinfo.Master) bool { return o.State != "voting" && o.State != "connecting" }
-	eventuallyTrue(func() bool { // a new client may have the lock on a bare quorum, and one of these masters may be killed
+	redistest.Until(func() bool { // a new client may have it on a bare quorum, and one of these masters may be killed
 		on, _ := clients.HeldOn(m.kept)
 		return on >= len(slices.DeleteFunc(admin.Of(l).Masters(), out))
 	})
@@ -193,7 +194,7 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 func (p *procedure) moves(turns *atomic.Int64, stop func()) {
 	p.t.Helper()
 	before := turns.Load()
-	if !eventuallyTrue(func() bool { return turns.Load() > before+20 || p.t.Failed() }) {
+	if !redistest.Until(func() bool { return turns.Load() > before+20 || p.t.Failed() }) {
 		p.t.Error("the members do not take turns")
 	}
 	stop()
@@ -212,7 +213,7 @@ func (p *procedure) pass(members []*member) {
 			return on < n-len(p.dead) || n != len(admin.Of(m.Locker).Masters())
 		})
 	}
-	if !eventuallyTrue(carried) {
+	if !redistest.Until(carried) {
 		p.t.Fatal("the kept locks are not on both sets of masters")
 	}
 	p.age(59*time.Second, p.dead)
@@ -300,7 +301,7 @@ func TestDocumentedRecoveryOfDownMajority(t *testing.T) {
 	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "3 of 5 masters cannot be used") {
 		t.Error(out)
 	}
-	if !eventuallyTrue(func() bool { return errors.Is(m.kept.Err(), redlock.ErrLost) }) {
+	if !redistest.Until(func() bool { return errors.Is(m.kept.Err(), redlock.ErrLost) }) {
 		t.Errorf("the lock has the error %v, want ErrLost", m.kept.Err())
 	}
 	p.restart(0, 1, 2)
@@ -421,7 +422,7 @@ func TestDocumentedEndOfAStuckChange(t *testing.T) {
 				}
 			}
 			for _, m := range append(members, stray) {
-				if !eventuallyTrue(func() bool {
+				if !redistest.Until(func() bool {
 					c := admin.Of(m.Locker).Configuration()[0]
 					return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
 				}) {
@@ -493,7 +494,7 @@ func TestDocumentedWaysBackFromLostNextMasters(t *testing.T) {
 func (p *procedure) follow(members ...*member) {
 	p.t.Helper()
 	for _, m := range members {
-		if !eventuallyTrue(func() bool { return admin.Of(m.Locker).Configuration()[0].Epoch == 1 }) {
+		if !redistest.Until(func() bool { return admin.Of(m.Locker).Configuration()[0].Epoch == 1 }) {
 			p.t.Errorf("%s: the client does not use the file of epoch 1", m.kept.Name())
 		}
 	}

@@ -62,7 +62,7 @@ func TestSampleConfiguration(t *testing.T) {
 	}
 	operator, client := file("operator", "CHANGE-THIS-TOO"), file("lock", "CHANGE-THIS")
 	for _, url := range urls { // until the servers have started
-		if !eventuallyTrue(func() bool {
+		if !redistest.Until(func() bool {
 			c, err := net.Dial("tcp", strings.TrimPrefix(url, "rediss://"))
 			if err == nil {
 				c.Close()

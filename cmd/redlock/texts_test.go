@@ -26,6 +26,7 @@ import (
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -395,7 +396,7 @@ func newScene(t *testing.T, forgotten int) *scene {
 		}
 		s.rival(s.urls) // begins the quarantines
 		for i := range s.urls {
-			if !eventuallyTrue(func() bool { return s.do(i, "EXISTS", "redlock:admission") == int64(1) }) {
+			if !redistest.Until(func() bool { return s.do(i, "EXISTS", "redlock:admission") == int64(1) }) {
 				t.Fatal("a master has not begun its quarantine")
 			}
 		}

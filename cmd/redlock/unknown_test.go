@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // pausedTTL is the TTL of the lock of a paused holder, and pausedBound is shorter than its validity.
@@ -32,7 +34,7 @@ func (f *votingDeployment) pause(names ...string) paused {
 	holder := f.start("run", append(args, "--", "sh", "-c", "echo have it; exec sleep 600")...)
 	holder.hear("have it")
 	for _, name := range names {
-		if !eventuallyTrue(func() bool {
+		if !redistest.Until(func() bool {
 			_, said := command("who", "--config", f.config, name)
 			return strings.Contains(said, fmt.Sprintf("on %[1]d of %[1]d masters", len(f.urls)))
 		}) {
@@ -90,7 +92,7 @@ func TestQuarantineMayHideAHolder(t *testing.T) {
 		}
 	}
 	page := f.looker()
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		return bytes.Contains(page.state(""), []byte(`"partial":[{"lease":`)) &&
 			bytes.Contains(page.state(""), []byte(`"label":"pay","left_ms":`))
 	}) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -114,7 +115,7 @@ func agree(t *testing.T, name string, urls []string, status, spare int) bool {
 	t.Helper()
 	var seen verdictSeen
 	var wrong []string
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		seen = lookAt(t, urls)
 		wrong = seen.disagreements()
 		return len(wrong) == 0 && seen.check.Status == status && seen.check.Spare == spare

@@ -241,12 +241,12 @@ func TestPageShowsNoOptionalRefusals(t *testing.T) {
 		w.look()
 		return slices.ContainsFunc(w.news, func(e webEvent) bool { return strings.Contains(e.Text, "NOPERM") })
 	}
-	if !eventuallyTrue(func() bool { return !refusal() && w.states["0"+f.servers[0].Addr()].refused != nil }) {
+	if !redistest.Until(func() bool { return !refusal() && w.states["0"+f.servers[0].Addr()].refused != nil }) {
 		t.Fatalf("the page does not read the statistics: %+v", w.states)
 	}
 	urls := slices.Clone(f.urls)
 	urls[0] = "redis://lock:secret@" + f.servers[0].Addr()
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		command(append([]string{"status"}, urls...)...)
 		return strings.Contains(fmt.Sprintf("%s", f.do(0, "INFO", "errorstats")), "errorstat_NOPERM")
 	}) {
@@ -256,7 +256,7 @@ func TestPageShowsNoOptionalRefusals(t *testing.T) {
 		t.Errorf("the page shows the refusal of a right that is not documented: %+v", w.news)
 	}
 	f.do(0, "ACL", "SETUSER", "lock", "-evalsha")
-	if !eventuallyTrue(func() bool {
+	if !redistest.Until(func() bool {
 		command(append([]string{"status"}, urls...)...)
 		return refusal()
 	}) {
@@ -317,7 +317,7 @@ func TestPageReadsFewNames(t *testing.T) {
 		}
 		return s
 	}
-	if !eventuallyTrue(func() bool { return look("").Held == all }) {
+	if !redistest.Until(func() bool { return look("").Held == all }) {
 		t.Fatal("the scan does not find all names")
 	}
 	var leave []func()

@@ -122,36 +122,36 @@ func oneShardWaited(t *testing.T, a, b *process) {
 func TestFailedShard(t *testing.T) {
 	for name, trouble := range map[string]func(c *cluster, old, replica *server, tag string){
 		"it is killed and comes back": func(c *cluster, old, replica *server, tag string) {
-			old.kill()
+			old.Kill()
 			c.has(replica, tag)
-			old.launch()
+			old.Restart()
 		},
 		"it is frozen until another has its place": func(c *cluster, old, replica *server, tag string) {
-			old.freeze()
+			old.Pause()
 			c.has(replica, tag)
-			old.thaw()
+			old.Resume()
 		},
 		"a manual failover promotes the replica, and the old master is promoted again": func(
 			c *cluster, old, replica *server, tag string,
 		) {
-			replica.must("CLUSTER", "FAILOVER", "FORCE") // without the consent of the master, so its last writes are lost
+			replica.Do("CLUSTER", "FAILOVER", "FORCE") // without the consent of the master, so its last writes are lost
 			c.has(replica, tag)
-			eventually(c.t, "the old master is in sync as a replica", func() bool {
+			redistest.Eventually(c.t, "the old master is in sync as a replica", func() bool {
 				said, _ := replica.do("INFO", "replication")
 				return strings.Contains(said, "state=online")
 			})
-			time.Sleep(5 * time.Second)                 // shorter changes may go unnoticed: see package redlock
-			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // without the consent of the master or of the other shards
+			time.Sleep(5 * time.Second)               // shorter changes may go unnoticed: see package redlock
+			old.Do("CLUSTER", "FAILOVER", "TAKEOVER") // without the consent of the master or of the other shards
 			c.has(old, tag)
 		},
 		"the replica takes its place while it is frozen": func(c *cluster, old, replica *server, tag string) {
-			old.freeze()
-			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
+			old.Pause()
+			replica.Do("CLUSTER", "FAILOVER", "TAKEOVER")
 			c.has(replica, tag)
 			time.Sleep(2 * time.Second) // when the server resumes, it executes the commands that arrived while it was frozen
-			old.thaw()
+			old.Resume()
 		},
-		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },
+		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.Do("FLUSHALL") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			needsLong(t)
@@ -178,7 +178,7 @@ func TestClusterPartition(t *testing.T) {
 	}
 	a, b := c.used(left, right)
 	cut(true)
-	eventually(t, "a replica is promoted", func() bool {
+	redistest.Eventually(t, "a replica is promoted", func() bool {
 		said, _ := c.nodes[1].do("CLUSTER", "NODES")
 		masters := 0
 		for line := range strings.Lines(said) {
@@ -201,7 +201,8 @@ func TestReshardUnderLoad(t *testing.T) {
 	a, b := c.used(loopback, loopback)
 	from, _ := c.owner(c.tagOf(names[0]))
 	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
-	c.tool("reshard", from.Addr(), "--cluster-from", c.id(from), "--cluster-to", c.id(to), "--cluster-slots", "5461")
+	c.tool("reshard", from.Addr(), "--cluster-from", from.Text("CLUSTER", "MYID"),
+		"--cluster-to", to.Text("CLUSTER", "MYID"), "--cluster-slots", "5461")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() < 20*time.Second {
@@ -219,20 +220,20 @@ func TestCancelledSlotMigration(t *testing.T) {
 	a, b := c.used(loopback, loopback)
 	from, slot := c.owner(c.tagOf(names[0]))
 	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
-	to.must("CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from))
-	from.must("CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to))
+	to.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.Text("CLUSTER", "MYID"))
+	from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.Text("CLUSTER", "MYID"))
 	keys, err := from.do("CLUSTER", "GETKEYSINSLOT", slot, "1000")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range strings.Split(keys, "\n") {
 		if !strings.HasSuffix(key, ":admission") {
-			_, _ = from.do("MIGRATE", to.at.ip, to.port(), key, "0", "1000") // fails if the key has expired
+			_, _ = from.do("MIGRATE", to.at.ip, to.Port(), key, "0", "1000") // fails if the key has expired
 		}
 	}
 	time.Sleep(4 * time.Second) // longer than the heartbeat interval, so the clients notice the migration
-	from.must("CLUSTER", "SETSLOT", slot, "STABLE")
-	to.must("CLUSTER", "SETSLOT", slot, "STABLE")
+	from.Do("CLUSTER", "SETSLOT", slot, "STABLE")
+	to.Do("CLUSTER", "SETSLOT", slot, "STABLE")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if gap := v.gaps[names[0]]; gap < 25*time.Second {
@@ -251,9 +252,9 @@ func TestClusterBesidePlainMasters(t *testing.T) {
 	urls = append(urls, c.url(six))
 	a, b := pair(t, loopback, loopback, urls...)
 	old, _ := c.owner(c.tagOf(names[0]))
-	old.kill()
+	old.Kill()
 	time.Sleep(8 * time.Second)
-	old.launch()
+	old.Restart()
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	v := judged(t, a, b)
 	if v.longest() > 5*time.Second {

@@ -44,7 +44,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	}
 	c.tool(append(append([]string{"create"}, addrs...), "--cluster-replicas", "1")...)
 	for _, n := range c.nodes {
-		eventually(t, "the cluster is complete, each node knows all others, and each master has its replica", func() bool {
+		redistest.Eventually(t, "the cluster is complete, and each master has its replica", func() bool {
 			info, _ := n.do("CLUSTER", "INFO")
 			nodes, _ := n.do("CLUSTER", "NODES")
 			said, _ := n.do("INFO", "replication")
@@ -55,7 +55,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	// These settings come last, because on a busy machine nodes may seem dead while the cluster is being created.
 	for _, n := range c.nodes {
 		for setting, value := range map[string]string{"min-replicas-to-write": "1", "cluster-node-timeout": "5000"} {
-			n.must("CONFIG", "SET", setting, value)
+			n.Do("CONFIG", "SET", setting, value)
 		}
 	}
 	return c
@@ -74,16 +74,6 @@ func (c *cluster) url(parameters string) string {
 	return fmt.Sprintf("redis+cluster://%s,%s,%s?%s", c.nodes[0].Addr(), c.nodes[1].Addr(), c.nodes[5].Addr(), parameters)
 }
 
-// id returns the id of a node in the cluster.
-func (c *cluster) id(n *server) string {
-	c.t.Helper()
-	id, err := n.do("CLUSTER", "MYID")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return id
-}
-
 // owner returns the master that owns the slot of a hash tag, and the number of the slot.
 func (c *cluster) owner(tag string) (n *server, slot string) {
 	c.t.Helper()
@@ -91,9 +81,7 @@ func (c *cluster) owner(tag string) (n *server, slot string) {
 		if _, err := n.do("TTL", tag); err == nil {
 			info, _ := n.do("INFO", "replication")
 			if strings.Contains(info, "role:master") {
-				slot, err := n.do("CLUSTER", "KEYSLOT", tag)
-				n.done(err)
-				return n, slot
+				return n, fmt.Sprint(n.Do("CLUSTER", "KEYSLOT", tag))
 			}
 		}
 	}
@@ -105,7 +93,7 @@ func (c *cluster) owner(tag string) (n *server, slot string) {
 func (c *cluster) replicaOf(master *server) *server {
 	c.t.Helper()
 	for _, n := range c.nodes {
-		if said, _ := n.do("INFO", "replication"); strings.Contains(said, fmt.Sprintf("master_port:%s\r", master.port())) {
+		if said, _ := n.do("INFO", "replication"); strings.Contains(said, fmt.Sprintf("master_port:%s\r", master.Port())) {
 			return n
 		}
 	}
@@ -116,7 +104,7 @@ func (c *cluster) replicaOf(master *server) *server {
 // has waits until node n owns the slot of a hash tag.
 func (c *cluster) has(n *server, tag string) {
 	c.t.Helper()
-	eventually(c.t, n.Addr()+" owns the slot of "+tag, func() bool {
+	redistest.Eventually(c.t, n.Addr()+" owns the slot of "+tag, func() bool {
 		_, err := n.do("TTL", tag)
 		return err == nil
 	})

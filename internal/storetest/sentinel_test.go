@@ -65,7 +65,7 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	}
 	until("the master was not refused", refused)
 	finds("failover", redlockinfo.Failure, "min-replicas-to-write is 1")
-	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "2")
+	s.servers[0].Do("CONFIG", "SET", "min-replicas-to-write", "2")
 	until("the master did not come up", func(e transport.Event) bool {
 		return e.Err == nil && e.Info.Late == 12*time.Second
 	})
@@ -73,15 +73,15 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	a := run(t, "a", loopback, true, s.url(""))
 	holdsAfter(t, time.Now(), a)
 	a.stop()
-	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "1")
+	s.servers[0].Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	until("the changed setting was not noticed", refused)
-	s.sentinels[2].kill()
+	s.sentinels[2].Kill()
 	finds("sentinels", redlockinfo.Warning, s.sentinels[2].Addr())
-	s.servers[0].must("ACL", "SETUSER", "default", "-config")
+	s.servers[0].Do("ACL", "SETUSER", "default", "-config")
 	until("unreadable settings were not refused", func(e transport.Event) bool {
 		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
 	})
-	s.sentinels[1].kill()
+	s.sentinels[1].Kill()
 	until("a minority of the sentinels was believed", func(e transport.Event) bool {
 		return e.Err != nil && strings.Contains(e.Err.Error(), "1 of 3 sentinels")
 	})
@@ -133,7 +133,7 @@ func TestPartition(t *testing.T) {
 func TestFailover(t *testing.T) {
 	needsLong(t)
 	for name, trouble := range map[string]struct{ begin, end func(*server) }{
-		"killed": {(*server).kill, (*server).launch}, "frozen": {(*server).freeze, (*server).thaw},
+		"killed": {(*server).Kill, (*server).Restart}, "frozen": {(*server).Pause, (*server).Resume},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,9 +160,9 @@ func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	urls = append(urls, first.url(""), second.url(""))
 	a, b := pair(t, loopback, loopback, urls...)
 	for _, s := range []*service{first, second} {
-		s.servers[0].kill()
+		s.servers[0].Kill()
 		s.promoted(t)
-		s.servers[0].launch()
+		s.servers[0].Restart()
 	}
 	holdsAfter(t, time.Now().Add(time.Second), a, b)
 	v := judged(t, a, b)
@@ -177,11 +177,11 @@ func TestAllSentinelsDown(t *testing.T) {
 	s := newService(t, loopback, loopback, stops...)
 	a := run(t, "a", loopback, true, s.url(""))
 	for _, sentinel := range s.sentinels {
-		sentinel.kill()
+		sentinel.Kill()
 	}
 	holdsAfter(t, time.Now().Add(15*time.Second), a)
 	for _, sentinel := range s.sentinels {
-		sentinel.launch()
+		sentinel.Restart()
 	}
 	holdsAfter(t, time.Now().Add(5*time.Second), a)
 	v := judged(t, a)

@@ -5,7 +5,6 @@ package storetest
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -112,8 +111,7 @@ func start(t *testing.T, cmd *exec.Cmd) {
 
 // A server is a master, a replica or a sentinel.
 type server struct {
-	*redisproc.Server
-	t  *testing.T
+	*redistest.Server
 	at side
 }
 
@@ -128,27 +126,10 @@ func newServer(t *testing.T, at side, lines ...string) *server {
 	if at.space != "" {
 		cfg.Run = []string{"ip", "netns", "exec", at.space}
 	}
-	return &server{redistest.Test(t, 1, cfg)[0], t, at}
+	return &server{redistest.Start(t, cfg), at}
 }
 
-func (s *server) kill()   { s.done(s.Kill()) }
-func (s *server) launch() { s.done(s.Restart(s.t.Context())) }
-func (s *server) freeze() { s.done(s.Pause()) }
-func (s *server) thaw()   { s.done(s.Resume()) }
-
-func (s *server) done(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *server) port() string {
-	_, port, _ := net.SplitHostPort(s.Addr()) // cannot fail: the address has a port
-	return port
-}
-
-// do sends a command to the server and returns the reply.
+// do sends a command to the server, which may be down or hang, and returns the reply.
 func (s *server) do(args ...string) (string, error) {
 	c, err := redis.Dial("unix", s.Unix(), redis.DialReadTimeout(time.Second))
 	if err != nil {
@@ -169,24 +150,6 @@ func (s *server) do(args ...string) (string, error) {
 	return fmt.Sprint(reply), err
 }
 
-// must runs a command and ends the test if the command fails.
-func (s *server) must(args ...string) {
-	s.t.Helper()
-	if _, err := s.do(args...); err != nil {
-		s.t.Fatal(args, err)
-	}
-}
-
-// eventually waits until is returns true.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("timed out after %v waiting for: %s", patience, what)
-		}
-	}
-}
-
 // A service is a master with two replicas, and three sentinels that monitor the master.
 type service struct {
 	servers, sentinels []*server // the first server is the initial master
@@ -197,20 +160,20 @@ func newService(t *testing.T, first, rest side, settings ...string) *service {
 	t.Helper()
 	s := &service{servers: []*server{newServer(t, first, append(settings, "")...)}}
 	master := s.servers[0]
-	of := fmt.Sprintf("replicaof %s %s", master.at.ip, master.port())
+	of := fmt.Sprintf("replicaof %s %s", master.at.ip, master.Port())
 	for range 2 {
 		s.servers = append(s.servers, newServer(t, rest, append(settings, of)...))
 	}
-	eventually(t, "both replicas are in sync", func() bool {
+	redistest.Eventually(t, "both replicas are in sync", func() bool {
 		info, _ := master.do("INFO", "replication")
 		return strings.Count(info, "state=online") == 2
 	})
 	for range 3 {
 		s.sentinels = append(s.sentinels, newServer(t, rest,
-			fmt.Sprintf("sentinel monitor job %s %s 2", master.at.ip, master.port()),
+			fmt.Sprintf("sentinel monitor job %s %s 2", master.at.ip, master.Port()),
 			"sentinel down-after-milliseconds job 5000", "sentinel failover-timeout job 20000"))
 	}
-	eventually(t, "the sentinels know each other and the replicas", func() bool {
+	redistest.Eventually(t, "the sentinels know each other and the replicas", func() bool {
 		for _, sentinel := range s.sentinels {
 			said, _ := sentinel.do("SENTINEL", "MASTER", "job")
 			if fields := strings.Fields(said); !after(fields, "num-other-sentinels", "2") || !after(fields, "num-slaves", "2") {
@@ -247,9 +210,9 @@ func (s *service) url(query string) string {
 // promoted waits until the first sentinel reports a master other than the initial one.
 func (s *service) promoted(t *testing.T) {
 	t.Helper()
-	eventually(t, "a replica is promoted", func() bool {
+	redistest.Eventually(t, "a replica is promoted", func() bool {
 		said, err := s.sentinels[0].do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "job")
-		return err == nil && said != "" && !strings.Contains(said, s.servers[0].port())
+		return err == nil && said != "" && !strings.Contains(said, s.servers[0].Port())
 	})
 }
 
@@ -349,7 +312,7 @@ func (p *process) list() []*history.Hold {
 // holdsAfter waits until each lock has been acquired after the time at by one of the clients.
 func holdsAfter(t *testing.T, at time.Time, clients ...*process) {
 	t.Helper()
-	eventually(t, "each lock is acquired again", func() bool {
+	redistest.Eventually(t, "each lock is acquired again", func() bool {
 		taken := map[string]bool{}
 		for _, p := range clients {
 			list := p.list()

@@ -18,12 +18,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	full := startServer(t, "--maxclients", "1")
 	proxy := startServer(t, "--rename-command", "INFO", "")
 	busy := startServer(t)
-	keep, err := net.Dial("tcp", full.addr)
+	keep, err := net.Dial("tcp", full.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer keep.Close()
-	caller, err := redis.Dial("tcp", busy.addr)
+	caller, err := redis.Dial("tcp", busy.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +36,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		name, url, want string
 		opts            []Option
 	}{
-		{"no password", withPassword.url(), "NOAUTH|set the password in the URL, or with WithCredentials", nil},
-		{"wrong password", "redis://:wrong@" + withPassword.addr, "WRONGPASS|the user and the password of this master", nil},
-		{"unknown user", "redis://nobody:wrong@" + withPassword.addr, "WRONGPASS|the user and the password", nil},
-		{"password if there is none", "redis://u:wrong@" + plain.addr, "the user and the password of this master", nil},
-		{"password for no user", "redis://:wrong@" + plain.addr, "without any password", nil},
-		{"max clients", full.url(), "stop a program that holds no locks and has many connections there", nil},
-		{"proxy", proxy.url(), "this seems to be a proxy, which does not answer INFO", nil},
-		{"busy", busy.url(), "a script is running there: end it with `SCRIPT KILL`",
+		{"no password", withPassword.URL(), "NOAUTH|set the password in the URL, or with WithCredentials", nil},
+		{"wrong password", "redis://:wrong@" + withPassword.Addr(), "WRONGPASS|the user and the password of this master",
+			nil},
+		{"unknown user", "redis://nobody:wrong@" + withPassword.Addr(), "WRONGPASS|the user and the password", nil},
+		{"password if there is none", "redis://u:wrong@" + plain.Addr(), "the user and the password of this master", nil},
+		{"password for no user", "redis://:wrong@" + plain.Addr(), "without any password", nil},
+		{"max clients", full.URL(), "stop a program that holds no locks and has many connections there", nil},
+		{"proxy", proxy.URL(), "this seems to be a proxy, which does not answer INFO", nil},
+		{"busy", busy.URL(), "a script is running there: end it with `SCRIPT KILL`",
 			[]Option{WithDialTimeout(10 * time.Second)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	waitUp(t, open(t, []string{withPassword.url()}, WithCredentials("", "secret")))
+	waitUp(t, open(t, []string{withPassword.URL()}, WithCredentials("", "secret")))
 }
 
 func TestIPv6Address(t *testing.T) {
@@ -72,6 +73,6 @@ func TestIPv6Address(t *testing.T) {
 		_ = l.Close()
 	}
 	// The server listens on IPv4 only.
-	addr := redistest.Answer(t, "::1", func(in net.Conn) { redistest.Relay(in, server.addr, nil) })
+	addr := redistest.Answer(t, "::1", func(in net.Conn) { redistest.Relay(in, server.Addr(), nil) })
 	waitUp(t, open(t, []string{"redis://" + addr}))
 }

@@ -26,7 +26,9 @@ func newSharedNode(t *testing.T) *sharedNode {
 	t.Helper()
 	addrs, _ := redistest.Cluster(t, redisproc.Config{}, false)
 	of := openCluster(t, addrs, 24, WithHeartbeat(50*time.Millisecond))
-	eventually(t, "one connection to each node sends the heartbeats", func() bool { return senders(of) == len(addrs) })
+	redistest.Eventually(t, "one connection to each node sends the heartbeats", func() bool {
+		return senders(of) == len(addrs)
+	})
 	conn, err := redis.Dial("tcp", addrs[0])
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +74,9 @@ func (n *sharedNode) stay(of []*Transport, want []uint64) {
 	n.t.Helper()
 	for i, p := range of {
 		before := state(p, 0).Info.Time
-		eventually(n.t, "a heartbeat", func() bool { return state(p, 0).Info.Time > before || state(p, 0).Err != nil })
+		redistest.Eventually(n.t, "a heartbeat", func() bool {
+			return state(p, 0).Info.Time > before || state(p, 0).Err != nil
+		})
 		if event := state(p, 0); event.Session != want[i] {
 			n.t.Errorf("%s: the session is %d (%v), want %d", p.Addr(0), event.Session, event.Err, want[i])
 		}
@@ -112,7 +116,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 		t.Fatal(err)
 	}
 	n.do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
-	eventually(t, "the bucket is down", func() bool { return fault.Moves(state(moving, 0).Err) })
+	redistest.Eventually(t, "the bucket is down", func() bool { return fault.Moves(state(moving, 0).Err) })
 	n.stay(rest, before)
 	n.do("CLUSTER", "SETSLOT", slot, "STABLE")
 	waitUp(t, moving)
@@ -120,7 +124,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 		t.Error("Moves is 0 after the move was cancelled")
 	}
 	n.do("CLUSTER", "SETSLOT", slot, "NODE", id) // the slot has moved, and this node answers MOVED
-	eventually(t, "the bucket leaves the node", func() bool {
+	redistest.Eventually(t, "the bucket leaves the node", func() bool {
 		event := state(moving, 0)
 		return event.Err == nil && event.Info.RunID != state(n.on[0], 0).Info.RunID || event.Err != nil
 	})
@@ -151,7 +155,7 @@ func anotherSessionSendsThem(t *testing.T, n *sharedNode) {
 	}
 	n.on = rest
 	n.stay(rest, before)
-	eventually(t, "another connection sends the heartbeats", func() bool { return senders(rest) == 1 })
+	redistest.Eventually(t, "another connection sends the heartbeats", func() bool { return senders(rest) == 1 })
 }
 
 // If a user has no right to run scripts, each bucket reads INFO and CLUSTER NODES in each heartbeat.

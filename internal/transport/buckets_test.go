@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/cluster"
 )
 
@@ -61,7 +62,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err == nil || !Answered(err) {
 			t.Errorf("%q: the call returned %v", reply, err)
 		}
-		eventually(t, "second connection", reconnected)
+		redistest.Eventually(t, "second connection", reconnected)
 		moves := state(p, 0).Info.Moves
 		if moves == 0 {
 			t.Errorf("%q: the number of moves is 0 on the next connection", reply)
@@ -73,7 +74,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 				p.RecordQuarantine(0, moves, "p")
 			}
 			f.cut()
-			eventually(t, "another connection", reconnected)
+			redistest.Eventually(t, "another connection", reconnected)
 			if n := state(p, 0).Info.Moves; n != moves || p.Quarantined(0, n, "p") != begun ||
 				p.Quarantined(0, n+1, "p") || p.Quarantined(0, n, "other") {
 				t.Errorf("%q: the number of moves is %d, want %d; quarantine begun: %v", reply, n, moves, begun)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -132,10 +133,10 @@ func open(t testing.TB, urls []string, opts ...Option) *Transport {
 	return p
 }
 
-func urls(servers []*server) []string {
+func urls(servers []*redistest.Server) []string {
 	list := make([]string, len(servers))
 	for i, s := range servers {
-		list[i] = s.url()
+		list[i] = s.URL()
 	}
 	return list
 }
@@ -154,7 +155,7 @@ func state(p *Transport, i int) Event {
 func waitUp(t testing.TB, p *Transport) {
 	t.Helper()
 	for i := range p.N() {
-		if !poll(func() bool { return state(p, i).Session != 0 }) {
+		if !redistest.Until(func() bool { return state(p, i).Session != 0 }) {
 			t.Fatalf("master %d did not come up: %v", i, state(p, i).Err)
 		}
 	}
@@ -163,7 +164,7 @@ func waitUp(t testing.TB, p *Transport) {
 // waitDown waits until master i is down with an error that matches target, and returns the error.
 func waitDown(t testing.TB, p *Transport, i int, target error) error {
 	t.Helper()
-	if !poll(func() bool { return errors.Is(state(p, i).Err, target) }) {
+	if !redistest.Until(func() bool { return errors.Is(state(p, i).Err, target) }) {
 		t.Fatalf("master %d did not go down because of %v: %v", i, target, state(p, i).Err)
 	}
 	return state(p, i).Err

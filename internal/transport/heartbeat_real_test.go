@@ -47,24 +47,24 @@ func counting(bytes *atomic.Int64, server string) Option {
 // An idle connection causes less than 1 kB of traffic in 10 s.
 func TestIdleConnectionIsCheap(t *testing.T) {
 	s := newServer(t)
-	cheap(t, s, s.url())
+	cheap(t, s, s.URL())
 }
 
 // An idle connection to a master behind sentinels, with two replicas, causes less than 1 kB of traffic in 10 s.
 func TestIdleConnectionBehindSentinelsIsCheap(t *testing.T) {
 	s := newServer(t, "--min-replicas-to-write", "2")
 	for range 2 {
-		newServer(t, "--replicaof", "127.0.0.1", s.port)
+		newServer(t, "--replicaof", "127.0.0.1", s.Port())
 	}
 	sentinel := redistest.Sentinel(t, redisproc.Config{}, s.Addr(), 1, "requirepass secret").Addr()
 	cheap(t, s, "redis+sentinel://"+sentinel+"/master", WithSentinelCredentials("", "secret"))
 }
 
 // cheap fails the test if an idle client of s causes 1 kB or more of traffic in 10 s.
-func cheap(t *testing.T, s *server, url string, opts ...Option) {
+func cheap(t *testing.T, s *redistest.Server, url string, opts ...Option) {
 	t.Helper()
 	var bytes atomic.Int64
-	p := open(t, []string{url}, append(opts, counting(&bytes, s.addr), WithHeartbeat(20*time.Millisecond))...)
+	p := open(t, []string{url}, append(opts, counting(&bytes, s.Addr()), WithHeartbeat(20*time.Millisecond))...)
 	cheapIn(t, p, &bytes)
 }
 
@@ -83,7 +83,7 @@ func cheapIn(t *testing.T, p *Transport, bytes *atomic.Int64) {
 		default:
 		}
 	})
-	eventually(t, "heartbeats", func() bool { return len(at) == cap(at) })
+	redistest.Eventually(t, "heartbeats", func() bool { return len(at) == cap(at) })
 	stop()
 	first, last := <-at, int64(0)
 	for range beats {
@@ -112,7 +112,9 @@ func TestIdleClientOfAClusterIsCheap(t *testing.T) {
 		return countingConn{c, bytes[addr]}, nil
 	})
 	of := openCluster(t, addrs, 24, dial, WithHeartbeat(20*time.Millisecond))
-	eventually(t, "one connection to each node sends the heartbeats", func() bool { return senders(of) == len(addrs) })
+	redistest.Eventually(t, "one connection to each node sends the heartbeats", func() bool {
+		return senders(of) == len(addrs)
+	})
 	for _, addr := range addrs {
 		i := slices.IndexFunc(of, func(p *Transport) bool { return p.master(0).state.Load().sess.addr == addr })
 		cheapIn(t, of[i], bytes[addr])
@@ -168,9 +170,9 @@ func TestHeartbeatEqualsInfo(t *testing.T) {
 	for _, right := range []string{"+evalsha", "-evalsha"} {
 		t.Run(right, func(t *testing.T) {
 			s := newServer(t, "--maxmemory", "100mb")
-			p := open(t, []string{s.url()}, WithHeartbeat(20*time.Millisecond), WithClock(clock.Runtime()))
+			p := open(t, []string{s.URL()}, WithHeartbeat(20*time.Millisecond), WithClock(clock.Runtime()))
 			waitUp(t, p)
-			s.do("ACL", "SETUSER", "default", right)
+			s.Do("ACL", "SETUSER", "default", right)
 			first, again := state(p, 0).Info, beatAgain(t, p).Info
 			if off := time.Since(time.UnixMicro(first.Time)); off.Abs() > time.Minute || len(first.RunID) != 40 ||
 				first.ReplID2 != noID || first.Version == "" || first.BacklogTTL != time.Hour {
@@ -186,7 +188,7 @@ func TestHeartbeatEqualsInfo(t *testing.T) {
 			if first != again {
 				t.Errorf("the values differ: first %+v\nthen  %+v", first, again)
 			}
-			s.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+			s.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 			_ = waitDown(t, p, 0, ErrRefused)
 		})
 	}

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // field returns one field of the server's INFO.
-func field(s *server, name string) string { return InfoFields(s.text("INFO"))[name] }
+func field(s *redistest.Server, name string) string { return InfoFields(s.Text("INFO"))[name] }
 
 // beatAgain waits for two heartbeats, the second of which was sent after the call of beatAgain, and returns the last
 // event.
@@ -26,7 +27,7 @@ func beatAgain(t *testing.T, p *Transport) (last Event) {
 		defer mu.Unlock()
 		last, n = event, n+1
 	})()
-	eventually(t, "heartbeats", func() bool {
+	redistest.Eventually(t, "heartbeats", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return n > 2 // the first event only reports the present state
@@ -36,9 +37,9 @@ func beatAgain(t *testing.T, p *Transport) (last Event) {
 
 // attach requests a full copy of the data, as a backup does (redis-cli --rdb). It returns when the first data has
 // arrived.
-func attach(t *testing.T, s *server) net.Conn {
+func attach(t *testing.T, s *redistest.Server) net.Conn {
 	t.Helper()
-	c, err := net.Dial("unix", s.socket())
+	c, err := net.Dial("unix", s.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,17 +52,17 @@ func attach(t *testing.T, s *server) net.Conn {
 	return c
 }
 
-func follow(t *testing.T, s, master *server) {
+func follow(t *testing.T, s, master *redistest.Server) {
 	t.Helper()
-	s.do("REPLICAOF", "127.0.0.1", master.port)
-	eventually(t, "replica link is up", func() bool { return field(s, "master_link_status") == "up" })
+	s.Do("REPLICAOF", "127.0.0.1", master.Port())
+	redistest.Eventually(t, "replica link is up", func() bool { return field(s, "master_link_status") == "up" })
 }
 
 // H69: a backup, a snapshot, a first replica, and the later release of the backlog change master_replid, but do not
 // end the session.
 func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	srv := startServer(t, "--repl-backlog-ttl", "1", "--repl-diskless-sync-delay", "0")
-	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+	p := open(t, []string{srv.URL()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
 	first := state(p, 0)
 	if info := first.Info; !info.BacklogKnown || info.BacklogTTL != time.Second {
@@ -79,7 +80,7 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	}
 	freed := func() {
 		t.Helper()
-		eventually(t, "backlog is freed", func() bool { return field(srv, "repl_backlog_active") == "0" })
+		redistest.Eventually(t, "backlog is freed", func() bool { return field(srv, "repl_backlog_active") == "0" })
 	}
 	same("the start")
 	backup := attach(t, srv)
@@ -87,13 +88,13 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	_ = backup.Close()
 	freed()
 	same("a backup has ended")
-	srv.do("BGSAVE")
-	eventually(t, "snapshot is done", func() bool { return field(srv, "rdb_bgsave_in_progress") == "0" })
+	srv.Do("BGSAVE")
+	redistest.Eventually(t, "snapshot is done", func() bool { return field(srv, "rdb_bgsave_in_progress") == "0" })
 	same("a snapshot")
 	replica := startServer(t)
 	follow(t, replica, srv)
 	same("a first replica has come")
-	replica.do("REPLICAOF", "NO", "ONE")
+	replica.Do("REPLICAOF", "NO", "ONE")
 	freed()
 	same("it has gone")
 	if len(ids) < 4 {
@@ -104,44 +105,44 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 // H57: a master that was a replica in the meantime has another identity, regardless of how much it copied from its
 // master.
 func TestIdentityOfPromotedReplica(t *testing.T) {
-	for name, while := range map[string]func(t *testing.T, srv, other *server){
+	for name, while := range map[string]func(t *testing.T, srv, other *redistest.Server){
 		"full sync": follow,
-		"partial sync": func(t *testing.T, srv, other *server) {
+		"partial sync": func(t *testing.T, srv, other *redistest.Server) {
 			follow(t, other, srv)
-			other.do("REPLICAOF", "NO", "ONE")
+			other.Do("REPLICAOF", "NO", "ONE")
 			follow(t, srv, other)
 			if n := field(other, "sync_partial_ok"); n != "1" {
 				t.Errorf("there were %s partial syncs, want 1", n)
 			}
 		},
-		"before the sync": func(t *testing.T, srv, other *server) {
-			other.do("CONFIG", "SET", "repl-diskless-sync-delay", "3600")
-			srv.do("REPLICAOF", "127.0.0.1", other.port)
-			eventually(t, "other master has a replica", func() bool { return field(other, "connected_slaves") == "1" })
+		"before the sync": func(t *testing.T, srv, other *redistest.Server) {
+			other.Do("CONFIG", "SET", "repl-diskless-sync-delay", "3600")
+			srv.Do("REPLICAOF", "127.0.0.1", other.Port())
+			redistest.Eventually(t, "other master has a replica", func() bool { return field(other, "connected_slaves") == "1" })
 		},
-		"a sync that is cut in the middle": func(t *testing.T, srv, other *server) {
-			other.do("DEBUG", "POPULATE", "20000", "key", "200")
-			srv.do("CONFIG", "SET", "key-load-delay", "1000", "repl-diskless-load", "on-empty-db",
+		"a sync that is cut in the middle": func(t *testing.T, srv, other *redistest.Server) {
+			other.Do("DEBUG", "POPULATE", "20000", "key", "200")
+			srv.Do("CONFIG", "SET", "key-load-delay", "1000", "repl-diskless-load", "on-empty-db",
 				"loading-process-events-interval-bytes", "1024")
-			srv.do("REPLICAOF", "127.0.0.1", other.port)
-			eventually(t, "replica is loading", func() bool { return field(srv, "loading") == "1" })
-			other.kill()
-			eventually(t, "replica has stopped loading", func() bool { return field(srv, "loading") == "0" })
+			srv.Do("REPLICAOF", "127.0.0.1", other.Port())
+			redistest.Eventually(t, "replica is loading", func() bool { return field(srv, "loading") == "1" })
+			other.Kill()
+			redistest.Eventually(t, "replica has stopped loading", func() bool { return field(srv, "loading") == "0" })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--repl-diskless-sync-delay", "0"}
 			srv, other := startServer(t, args...), startServer(t, args...)
-			p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+			p := open(t, []string{srv.URL()}, WithHeartbeat(20*time.Millisecond))
 			waitUp(t, p)
 			before := state(p, 0)
 			while(t, srv, other)
-			srv.do("REPLICAOF", "NO", "ONE")
-			now := infoOf(InfoFields(srv.text("INFO")))
+			srv.Do("REPLICAOF", "NO", "ONE")
+			now := infoOf(InfoFields(srv.Text("INFO")))
 			if now.RunID != before.Info.RunID || now.Identity() == before.Info.Identity() || now.freedFrom(before.Info) {
 				t.Errorf("the identity was %s and is %s", before.Info.Identity(), now.Identity())
 			}
-			eventually(t, "new session", func() bool {
+			redistest.Eventually(t, "new session", func() bool {
 				event := state(p, 0)
 				return event.Session > before.Session && event.Info.Identity() == now.Identity()
 			})
@@ -154,8 +155,8 @@ func TestIdentityOfPromotedReplica(t *testing.T) {
 func TestIdentityAfterFreedBacklog(t *testing.T) {
 	srv, other := startServer(t, "--repl-backlog-ttl", "1"), startServer(t, "--repl-diskless-sync-delay", "0")
 	follow(t, srv, other)
-	srv.do("REPLICAOF", "NO", "ONE")
-	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+	srv.Do("REPLICAOF", "NO", "ONE")
+	p := open(t, []string{srv.URL()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
 	before := state(p, 0)
 	if id := before.Info.ReplID2; id == noID || len(id) != 40 {
@@ -170,7 +171,7 @@ func TestIdentityAfterFreedBacklog(t *testing.T) {
 			told = append(told, event)
 		}
 	})()
-	eventually(t, "an event reports the freed backlog", func() bool {
+	redistest.Eventually(t, "an event reports the freed backlog", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(told) == 1

@@ -5,20 +5,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // H57: a master that has become a replica answers a script with READONLY. The call gets this error. The connection
 // is closed, and new ones are refused until the server is a master again.
 func TestReadonlyClosesTheConnection(t *testing.T) {
 	srv, other := startServer(t), startServer(t)
-	p := open(t, []string{srv.url()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
+	p := open(t, []string{srv.URL()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
 	waitUp(t, p)
 	write := lua("write", "return redis.call('SET', 'k', 'v')")
 	if _, err := call(t, p, 0, write, Stamp{}); err != nil {
 		t.Fatal(err)
 	}
 	old := state(p, 0)
-	srv.do("REPLICAOF", "127.0.0.1", other.port)
+	srv.Do("REPLICAOF", "127.0.0.1", other.Port())
 	_, err := call(t, p, 0, write, Stamp{})
 	var e *Error
 	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
@@ -27,13 +29,13 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 	if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "replica") {
 		t.Errorf("the reason is %v", err)
 	}
-	if !poll(func() bool {
+	if !redistest.Until(func() bool {
 		text := state(p, 0).Err.Error()
 		return strings.Contains(text, "it is a replica") || strings.Contains(text, "loading")
 	}) {
 		t.Errorf("the reason after redialing is %v", state(p, 0).Err)
 	}
-	srv.do("REPLICAOF", "NO", "ONE")
+	srv.Do("REPLICAOF", "NO", "ONE")
 	waitUp(t, p)
 	if now := state(p, 0); now.Info.Identity() == old.Info.Identity() || now.Info.RunID != old.Info.RunID {
 		t.Errorf("a failback must change only the identity, not the run id: it was %s and is %s", old.Info.Identity(),
@@ -56,14 +58,14 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 			[]any{"CONFIG", "SET", "maxmemory-policy", "noeviction"}},
 		{"volatile eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"},
 			[]string{"volatile-ttl"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
-		{"replica", []string{"--replicaof", "127.0.0.1", master.port},
+		{"replica", []string{"--replicaof", "127.0.0.1", master.Port()},
 			[]string{"it is a replica", "use the address of its master instead"}, []any{"REPLICAOF", "NO", "ONE"}},
 		{"cluster", []string{"--cluster-enabled", "yes"}, []string{"cluster", "cluster-enabled no"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			srv := startServer(t, c.args...)
-			p := open(t, []string{srv.url()})
+			p := open(t, []string{srv.URL()})
 			err := waitDown(t, p, 0, ErrRefused)
 			for _, s := range c.says {
 				if !strings.Contains(err.Error(), s) {
@@ -74,7 +76,7 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 				t.Errorf("Send to an unfit master returned %v", err)
 			}
 			if c.repair != nil {
-				srv.do(c.repair...)
+				srv.Do(c.repair...)
 				waitUp(t, p)
 			}
 		})

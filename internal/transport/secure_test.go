@@ -37,7 +37,7 @@ func words(text string) (list []any) {
 	return list
 }
 
-func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
+func lockUser(s *redistest.Server) string { return "redis://lock:" + secret + "@" + s.Addr() }
 
 // scene returns calls that together execute every command of every script.
 func scene(up Event, name string) []*frame.Call {
@@ -111,7 +111,7 @@ func everyScript(t *testing.T, p *Transport, name string) {
 // everything still works (H06). Without INFO nothing works, and the error names the right to grant (H60).
 func TestLeastRightsSuffice(t *testing.T) {
 	srv := startServer(t)
-	without := func(words ...any) { srv.do(append(minimum[:len(minimum):len(minimum)], words...)...) }
+	without := func(words ...any) { srv.Do(append(minimum[:len(minimum):len(minimum)], words...)...) }
 	without()
 	p := open(t, []string{lockUser(srv)})
 	waitUp(t, p)
@@ -122,7 +122,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 	everyScript(t, p, "n")
 	_ = p.Close()
 
-	srv.do("SCRIPT", "FLUSH")
+	srv.Do("SCRIPT", "FLUSH")
 	without("-script|load", "-publish", "resetchannels")
 	p = open(t, []string{lockUser(srv)})
 	waitUp(t, p)
@@ -159,8 +159,8 @@ func TestEachRightIsNeeded(t *testing.T) {
 		if r.Lacking != "" || right == "eval" || right == "evalsha" || right == "info" {
 			continue // a right with Lacking is optional, and without one of the three others nothing works
 		}
-		srv.do("FLUSHALL")
-		srv.do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
+		srv.Do("FLUSHALL")
+		srv.Do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
 		p := open(t, []string{lockUser(srv)})
 		waitUp(t, p)
 		if err := deniedScript(t, p); err == nil {
@@ -189,15 +189,15 @@ func deniedScript(t *testing.T, p *Transport) error {
 
 func TestUnixSocketAndDatabase(t *testing.T) {
 	srv := startServer(t)
-	p := open(t, []string{"unix://" + srv.socket() + "?db=5"})
+	p := open(t, []string{"unix://" + srv.Unix() + "?db=5"})
 	waitUp(t, p)
 	if _, err := call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Stamp{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := srv.text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
+	if got := srv.Text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
 		t.Errorf("the keyspace of the server is %s", got)
 	}
-	bad := open(t, []string{srv.url() + "/9999"})
+	bad := open(t, []string{srv.URL() + "/9999"})
 	if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), "out of range") {
 		t.Errorf("the reason for a database number that is too large is %v", err)
 	}
@@ -209,10 +209,10 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 	srv := startServer(t)
 	for name, rp := range map[string]*redis.Pool{
 		"Dial": {MaxActive: 1, Dial: func() (redis.Conn, error) {
-			return redis.Dial("tcp", srv.addr, redis.DialReadTimeout(50*time.Millisecond))
+			return redis.Dial("tcp", srv.Addr(), redis.DialReadTimeout(50*time.Millisecond))
 		}},
 		"DialContext": {MaxActive: 1, DialContext: func(ctx context.Context) (redis.Conn, error) {
-			return redis.DialContext(ctx, "tcp", srv.addr, redis.DialDatabase(2))
+			return redis.DialContext(ctx, "tcp", srv.Addr(), redis.DialDatabase(2))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

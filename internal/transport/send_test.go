@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // The calls of one goroutine reach a master in the order in which they were sent, and their replies arrive in the
 // same order. Concurrent senders share one connection.
 func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 	srv := startServer(t)
-	p := open(t, []string{srv.url()}, WithTimeout(patience))
+	p := open(t, []string{srv.URL()}, WithTimeout(patience))
 	waitUp(t, p)
 	const senders, each = 16, 400
 	script := "return redis.call('INCR', ARGV[1])"
@@ -28,9 +30,9 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 				if _, err := call(t, p, 0, c, Stamp{}); err != nil {
 					t.Error(err)
 				}
-				srv.do("DEL", "counter0")
+				srv.Do("DEL", "counter0")
 			}
-			srv.do("SCRIPT", "LOAD", script)
+			srv.Do("SCRIPT", "LOAD", script)
 			for range each {
 				if err := p.Send(0, c, Stamp{}, box); err != nil {
 					t.Error(err)
@@ -46,7 +48,7 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := strings.Count(srv.text("CLIENT", "LIST", "TYPE", "normal"), " addr=127.0.0.1:"); n != 1 {
+	if n := strings.Count(srv.Text("CLIENT", "LIST", "TYPE", "normal"), " addr=127.0.0.1:"); n != 1 {
 		t.Errorf("%d senders have %d connections, want 1", senders, n)
 	}
 }
@@ -54,7 +56,7 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 // Callers do not notice SCRIPT FLUSH under load, and the script is cached again.
 func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	srv := startServer(t)
-	p := open(t, []string{srv.url()}, WithTimeout(patience))
+	p := open(t, []string{srv.URL()}, WithTimeout(patience))
 	waitUp(t, p)
 	c := lua("incr", "return redis.call('INCR', 'n')")
 	box := newMailbox()
@@ -65,7 +67,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		srv.do("SCRIPT", "FLUSH")
+		srv.Do("SCRIPT", "FLUSH")
 	}
 	seen := make(map[int64]bool)
 	for range rounds * each {
@@ -76,13 +78,13 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 		}
 		seen[n] = true
 	}
-	if got := srv.text("GET", "n"); got != fmt.Sprint(rounds*each) {
+	if got := srv.Text("GET", "n"); got != fmt.Sprint(rounds*each) {
 		t.Errorf("the script ran %s times, want %d", got, rounds*each)
 	}
 	if _, err := call(t, p, 0, c, Stamp{}); err != nil {
 		t.Fatal(err)
 	}
-	exists, err := redis.Int64s(srv.do("SCRIPT", "EXISTS", c.Script.SHA), nil)
+	exists, err := redis.Int64s(srv.Do("SCRIPT", "EXISTS", c.Script.SHA), nil)
 	if err != nil || exists[0] != 1 {
 		t.Errorf("the script is not cached: %v, %v", exists, err)
 	}
@@ -94,7 +96,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 // If a call is sent to several masters, each master gets its own stamp, even if the call is sent again with the text
 // of the script.
 func TestStampIsWrittenPerMaster(t *testing.T) {
-	servers := []*server{startServer(t), startServer(t)}
+	servers := []*redistest.Server{startServer(t), startServer(t)}
 	p := open(t, urls(servers))
 	waitUp(t, p)
 	c := stampedLua("echo", "return ARGV[1] .. '|' .. ARGV[2] .. '|' .. ARGV[3]", "b", "c")
@@ -171,7 +173,7 @@ func (s signal) Reply(int, any, error) { s <- struct{}{} }
 // allocation.
 func TestSendAllocatesNothing(t *testing.T) {
 	srv := startServer(t)
-	p := open(t, []string{srv.url()}, WithTimeout(patience), WithHeartbeat(time.Hour))
+	p := open(t, []string{srv.URL()}, WithTimeout(patience), WithHeartbeat(time.Hour))
 	waitUp(t, p)
 	const batch = 50
 	c := stampedLua("one", "return 1")

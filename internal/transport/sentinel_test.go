@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
 
@@ -263,7 +264,7 @@ func TestMasterAndSentinelSecretsStaySeparate(t *testing.T) {
 		WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return map[string]*fake{"s:1": s, "m:1": m}[addr].dial(ctx, network, addr)
 		}))
-	eventually(t, "both are connected", func() bool {
+	redistest.Eventually(t, "both are connected", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return strings.Contains(sent[s], "job") && strings.Contains(sent[m], "master-word")

@@ -7,12 +7,13 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
-func channels(t testing.TB, s *server) int {
+func channels(t testing.TB, s *redistest.Server) int {
 	t.Helper()
-	list, err := redis.Strings(s.do("PUBSUB", "CHANNELS"), nil)
+	list, err := redis.Strings(s.Do("PUBSUB", "CHANNELS"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,12 +23,12 @@ func channels(t testing.TB, s *server) int {
 func untilConfirmed(t testing.TB, s *feed.Subscription, n int) {
 	t.Helper()
 	what := fmt.Sprintf("subscription on %d masters", n)
-	eventually(t, what, func() bool { return confirmedCount(s) == n })
+	redistest.Eventually(t, what, func() bool { return confirmedCount(s) == n })
 }
 
 func untilHeard(t testing.TB, e *ear, messages, renewed int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d messages and %d renewals", messages, renewed), func() bool {
+	redistest.Eventually(t, fmt.Sprintf("%d messages and %d renewals", messages, renewed), func() bool {
 		number, g := e.heard()
 		return number == messages && g == renewed
 	})
@@ -36,9 +37,9 @@ func untilHeard(t testing.TB, e *ear, messages, renewed int) {
 // A message of a real server arrives, also on the connection that a *redis.Pool dials for subscriptions. After the last
 // Close the server has no subscriptions left.
 func TestRealMessages(t *testing.T) {
-	servers := []*server{startServer(t), startServer(t)}
-	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", servers[1].socket()) }}
-	p, err := New([]Master{URL(servers[0].url()), FromRedisPool("mine", foreign)}, WithTimeout(patience))
+	servers := []*redistest.Server{startServer(t), startServer(t)}
+	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", servers[1].Unix()) }}
+	p, err := New([]Master{URL(servers[0].URL()), FromRedisPool("mine", foreign)}, WithTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,18 +50,18 @@ func TestRealMessages(t *testing.T) {
 	untilConfirmed(t, b, 2)
 	untilHeard(t, e, 0, 4)
 	for _, s := range servers {
-		if n := s.do("PUBLISH", "a", "free"); n != int64(1) {
+		if n := s.Do("PUBLISH", "a", "free"); n != int64(1) {
 			t.Errorf("the message was received by %v connections, want 1", n)
 		}
-		s.do("PUBLISH", "c", "free")
+		s.Do("PUBLISH", "c", "free")
 	}
 	untilHeard(t, e, 2, 4)
-	servers[1].do("CLIENT", "KILL", "TYPE", "pubsub")
+	servers[1].Do("CLIENT", "KILL", "TYPE", "pubsub")
 	untilHeard(t, e, 2, 6)
 	for i, sub := range []*feed.Subscription{a, b} {
 		sub.Close()
 		for _, s := range servers {
-			eventually(t, fmt.Sprintf("channel %d is closed", i), func() bool { return channels(t, s) == 1-i })
+			redistest.Eventually(t, fmt.Sprintf("channel %d is closed", i), func() bool { return channels(t, s) == 1-i })
 		}
 	}
 }
@@ -69,8 +70,8 @@ func TestRealMessages(t *testing.T) {
 // subscription becomes active without further action.
 func TestRealUserWithoutChannelRights(t *testing.T) {
 	srv := startServer(t)
-	srv.do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
-	p := open(t, []string{"redis://lock:pass@" + srv.addr}, WithHeartbeat(10*time.Millisecond))
+	srv.Do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
+	p := open(t, []string{"redis://lock:pass@" + srv.Addr()}, WithHeartbeat(10*time.Millisecond))
 	e := newEar()
 	var mine, others []*feed.Subscription
 	for i := range 600 {
@@ -91,8 +92,8 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 		t.Errorf("there were %d renewals of %d subscriptions", g, len(mine))
 	}
 	// Revoking a right ends connections, but granting a right does not, so CLIENT KILL ends them here.
-	srv.do("ACL", "SETUSER", "lock", "allchannels")
-	srv.do("CLIENT", "KILL", "TYPE", "pubsub")
+	srv.Do("ACL", "SETUSER", "lock", "allchannels")
+	srv.Do("CLIENT", "KILL", "TYPE", "pubsub")
 	for _, s := range append(mine, others...) {
 		untilConfirmed(t, s, 1)
 	}
