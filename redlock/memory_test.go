@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -66,29 +65,4 @@ func heapNow() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// BenchmarkLinger measures a pair of Lock and Unlock of a lock that lingers, which sends nothing.
-func BenchmarkLinger(b *testing.B) {
-	masters := memory.New(5)
-	b.Cleanup(masters.Close)
-	p, err := masters.Pool()
-	tester{b}.must(err)
-	b.Cleanup(func() { _ = p.Close() })
-	l := locker(b, p, redlock.WithLinger(time.Minute))
-	pair := func() {
-		k, err := l.Lock(b.Context(), "n")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := k.Unlock(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	pair()
-	time.Sleep(time.Second) // the Locker subscribes
-	b.ReportAllocs()
-	for b.Loop() {
-		pair()
-	}
 }

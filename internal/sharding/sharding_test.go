@@ -73,16 +73,3 @@ func TestShardsAreChecked(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkOverheadOfAPair measures what shards add to a pair of Lock and Unlock: finding the shard of the name, and
-// the check of the name by the Locker of the shard.
-func BenchmarkOverheadOfAPair(b *testing.B) {
-	for _, n := range []int{2, 10, 100, Most} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				Pick("orders:4711:invoice", n)
-				Pick("orders:4711:invoice", n)
-			}
-		})
-	}
-}

@@ -84,28 +84,6 @@ func TestFrugalCountsElementsOfAllArrays(t *testing.T) {
 	}
 }
 
-// BenchmarkFrugal measures the check of the lengths in replies: a full buffer of the shortest replies, a full buffer
-// of refusals, and the text of INFO.
-func BenchmarkFrugal(b *testing.B) {
-	held := "*4\r\n:2\r\n:9876\r\n$16\r\n1700000000000000\r\n:1700000000000000\r\n"
-	for name, text := range map[string]string{
-		"granted": strings.Repeat(":1\r\n", 1024),
-		"held":    strings.Repeat(held, 4096/len(held)),
-		"INFO":    bulk(strings.Repeat("x", 4080)),
-	} {
-		b.Run(name, func(b *testing.B) {
-			f := &frugal{}
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			for p := []byte(text); b.Loop(); {
-				if !f.scan(p) {
-					b.Fatal("a valid reply was refused")
-				}
-			}
-		})
-	}
-}
-
 // A script is a connection that returns its text in pieces of n bytes.
 type script struct {
 	net.Conn
