@@ -51,7 +51,7 @@ type queue interface {
 }
 
 // acquire acquires the lock for a request that has been checked.
-func (c *Client) acquire(ctx context.Context, r Request) (*Lock, error) {
+func (c *Client) acquire(ctx context.Context, r Request) (k *Lock, err error) {
 	r.called = cmp.Or(r.called, c.cfg.Clock.Now()) // a caller that is paused later keeps its place in the queues
 	if !c.enter() {
 		return nil, lease.ErrClosed
@@ -61,18 +61,20 @@ func (c *Client) acquire(ctx context.Context, r Request) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	caller := ctx
-	ctx, cancel := c.limited(caller, r.Settings)
-	defer cancel()
-	for {
-		k, err := c.grant(ctx, &r, own)
-		if err == nil {
-			return k, nil
+	err = c.limited(ctx, r.Settings.WaitLimit, r.Settings.QuorumWait, func(ctx context.Context) error {
+		for {
+			if k, err = c.grant(ctx, &r, own); err == nil {
+				return nil
+			}
+			if err = c.refusal(&r, err); own != nil || !r.queues() || !c.again(ctx, err) {
+				return err
+			}
 		}
-		if err = c.refusal(&r, err); own != nil || !r.queues() || !c.again(ctx, err) {
-			return nil, c.waited(caller, ctx, err)
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	return k, nil
 }
 
 // CheckName returns an error if this client cannot lock name.
@@ -109,7 +111,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 	case r.queues():
 		both.Call = waitqueue.Call{
 			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
-			Fair: s.Fair || s.MinHold > 0, Called: r.called, Poll: s.Poll, Stats: r.Stats,
+			Fair: s.fair(), Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
 		err = r.queue.Lock(ctx, string(r.Op), &both.Call)
 	default:

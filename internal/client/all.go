@@ -32,30 +32,33 @@ func (s *Set) AcquireAll(
 			return nil, err
 		}
 	}
-	caller := ctx
-	ctx, cancel := all.withWaitLimit(caller)
-	defer cancel()
-	// ctx already carries the wait limit. While the call waits for one name, the locks of the others must be extended, and
-	// their maximum hold must not begin.
+	// limited applies the wait limit to the whole call. While the call waits for one name, the locks of the others must be
+	// extended, and their maximum hold must not begin.
 	one := *all
 	one.WaitLimit, one.Extend, one.MaxHold, one.Linger = 0, true, 0, 0
-	take := func(name string, wait bool) (*Lock, error) {
-		return acquire(ctx, s.Of(name), Request{Op: op, Name: name, Wait: wait, Settings: &one})
+	var locks []*Lock
+	err := s.Of(names[0]).limited(ctx, all.WaitLimit, 0, func(ctx context.Context) (err error) {
+		take := func(name string, wait bool) (*Lock, error) {
+			return acquire(ctx, s.Of(name), Request{Op: op, Name: name, Wait: wait, Settings: &one})
+		}
+		for {
+			if locks, err = takeTogether(names, wait, take); err != nil {
+				return err
+			}
+			if err = settle(ctx, op, locks, all); err == nil {
+				return nil
+			}
+			dropAll(locks)
+			if !wait || ctx.Err() != nil {
+				return err
+			}
+			_ = s.Of(names[0]).Rest(ctx, shortestPause) // ignore the error: the next try fails with it
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	for {
-		locks, err := takeTogether(names, wait, take)
-		if err != nil {
-			return nil, limitReached(caller, ctx, err)
-		}
-		if err = settle(ctx, op, locks, all); err == nil {
-			return locks, nil
-		}
-		dropAll(locks)
-		if !wait || ctx.Err() != nil {
-			return nil, limitReached(caller, ctx, err)
-		}
-		_ = s.Of(names[0]).Rest(ctx, shortestPause) // ignore the error: the next try fails with it
-	}
+	return locks, nil
 }
 
 // A taker acquires the lock of one name.

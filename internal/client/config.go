@@ -269,6 +269,10 @@ func (s *Settings) checkUnits() error {
 // bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.
 func (s *Settings) bounded() bool { return s.Tries > 0 }
 
+// fair reports whether the call waits in the queues of the masters even while its own Locker holds the name. A call with
+// a minimum hold must do so, because it gets no lease of another call.
+func (s *Settings) fair() bool { return s.Fair || s.MinHold > 0 }
+
 // A warning is a sentence about settings that are valid but risky, and the level at which it is logged.
 type warning struct {
 	level slog.Level

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -9,9 +10,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/round"
 )
-
-// errOutage is the cause of a context that ended because there was no quorum for the quorum wait.
-var errOutage = errors.New("there is no quorum")
 
 // An outage records since when no quorum of masters can grant a lock.
 type outage struct {
@@ -45,64 +43,59 @@ func (o *outage) left(d time.Duration, began time.Time) time.Duration {
 	return d - time.Since(began)
 }
 
-// limited returns ctx with the wait limit and the quorum wait of a call, if it has them.
-func (c *Client) limited(ctx context.Context, s *Settings) (context.Context, context.CancelFunc) {
-	ctx, cancel := s.withWaitLimit(ctx)
-	if s.QuorumWait == 0 {
-		return ctx, cancel
+// Causes of a context that a limit has ended.
+var (
+	errOutage = errors.New("there is no quorum")
+	errWaited = errors.New("the wait limit has expired")
+)
+
+// limited calls f with a context that also ends when a limit is reached: when the time wait has passed, or when no
+// quorum of masters could grant a lock for the time quorum; 0 is no limit. If a limit rather than the caller has ended
+// f, limited returns the error of f without the error of the context.
+func (c *Client) limited(caller context.Context, wait, quorum time.Duration, f func(context.Context) error) error {
+	ctx := caller
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, errWaited)
+		defer cancel()
 	}
+	if quorum > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = c.withQuorumWait(ctx, quorum)
+		defer cancel()
+	}
+	err := f(ctx)
+	var e *Error
+	if ctx == caller || caller.Err() != nil || !errors.As(err, &e) || e.Failure.Cause == nil {
+		return err
+	}
+	switch limit := context.Cause(ctx); {
+	case errors.Is(limit, errOutage):
+		return failed(e.Op, e.Name, c.sender.NoQuorum(c.monitor.View(), nil))
+	case errors.Is(limit, errWaited):
+		changed := *e
+		changed.Failure.Cause, changed.Failure.Decision = nil, cmp.Or(e.Failure.Decision, round.ErrNoQuorum)
+		return &changed
+	}
+	return err
+}
+
+// withQuorumWait returns a copy of ctx that ends when there was no quorum for the time wait.
+func (c *Client) withQuorumWait(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	began := time.Now()
 	var timer *time.Timer
 	timer = time.AfterFunc(math.MaxInt64, func() { // started only below, when timer is set
-		switch left := c.outage.left(s.QuorumWait, began); {
+		switch left := c.outage.left(wait, began); {
 		case left <= 0:
 			giveUp(errOutage)
 		case ctx.Err() == nil: // a call that ends at this instant may have stopped the timer already: it fires once more
 			timer.Reset(left)
 		}
 	})
-	timer.Reset(s.QuorumWait)
+	timer.Reset(wait)
 	return ctx, func() {
 		timer.Stop()
 		giveUp(nil)
-		cancel()
 	}
-}
-
-// waited returns err, the error of a call with this caller's context and this limited one, unless a limit has ended the
-// call. Then it returns an error without the error of the context.
-func (c *Client) waited(caller, limited context.Context, err error) error {
-	var e *Error
-	if caller.Err() == nil && errors.As(err, &e) && e.Failure.Cause != nil &&
-		errors.Is(context.Cause(limited), errOutage) {
-		return failed(e.Op, e.Name, c.sender.NoQuorum(c.monitor.View(), nil))
-	}
-	return limitReached(caller, limited, err)
-}
-
-// errWaited is the cause of a context that ended because the wait limit has expired.
-var errWaited = errors.New("the wait limit has expired")
-
-// withWaitLimit returns ctx with the wait limit of the call, if it has one.
-func (s *Settings) withWaitLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.WaitLimit == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, s.WaitLimit, errWaited)
-}
-
-// limitReached returns err. If the wait limit ended the call rather than the caller's context, it removes the context
-// error.
-func limitReached(caller, limited context.Context, err error) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Failure.Cause == nil || caller.Err() != nil ||
-		!errors.Is(context.Cause(limited), errWaited) {
-		return err
-	}
-	changed := *e
-	if changed.Failure.Cause = nil; changed.Failure.Decision == nil {
-		changed.Failure.Decision = round.ErrNoQuorum
-	}
-	return &changed
 }

@@ -45,13 +45,16 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
 	}
 	s.each.WaitLimit = 0
-	return s.acquire(ctx, r.Wait, r.Stats)
+	var lock *Lock
+	err := c.limited(ctx, r.Settings.WaitLimit, 0, func(ctx context.Context) (err error) {
+		lock, err = s.acquire(ctx, r.Wait, r.Stats)
+		return err
+	})
+	return lock, err
 }
 
 // acquire acquires one slot.
-func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lock, error) {
-	ctx, cancel := s.settings.withWaitLimit(caller)
-	defer cancel()
+func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock, error) {
 	for _, name := range s.slots {
 		if lease.InnermostOf(ctx, s.c.leases, name) != nil { // re-enter this slot
 			s.slots = []string{name}
@@ -65,7 +68,7 @@ func (s *slotCall) acquire(caller context.Context, wait bool, stats *Stats) (*Lo
 	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
 		lock, err = s.await(ctx, stats)
 	}
-	return lock, limitReached(caller, ctx, err)
+	return lock, err
 }
 
 // one acquires slot i. If once is true, it makes a single attempt.

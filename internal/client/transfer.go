@@ -107,26 +107,25 @@ func (c *Client) takeOver(
 	ctx context.Context, op redlockinfo.Op, from exportedLock, l *lease.Lease, k *Lock, to queue, s *Settings,
 	stats *Stats,
 ) (*Lock, error) {
-	caller := ctx
-	ctx, cancel := c.limited(caller, s)
-	defer cancel()
 	won, began := false, c.cfg.Clock.Now()
 	defer func() {
 		if !won {
 			l.Abandon()
 		}
 	}()
-	err := c.repeat(ctx, &Request{Op: op, Name: from.name, Wait: true, Settings: s}, func() error {
-		if view, err := c.monitor.Ready(ctx); err != nil {
-			return c.sender.NoQuorum(view, err)
-		}
-		if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
-			return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
-		}
-		return l.Import(ctx, string(op), &s.Terms, from.token, stats)
+	err := c.limited(ctx, s.WaitLimit, s.QuorumWait, func(ctx context.Context) error {
+		return c.repeat(ctx, &Request{Op: op, Name: from.name, Wait: true, Settings: s}, func() error {
+			if view, err := c.monitor.Ready(ctx); err != nil {
+				return c.sender.NoQuorum(view, err)
+			}
+			if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
+				return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
+			}
+			return l.Import(ctx, string(op), &s.Terms, from.token, stats)
+		})
 	})
 	if err != nil {
-		return nil, c.waited(caller, ctx, err)
+		return nil, err
 	}
 	won = true
 	if err := to.Begin(l, &k.Hold, &s.Terms); err != nil {
