@@ -57,17 +57,21 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 	}
 	all := &Locks{make([]*Lock, len(held))}
 	for i, k := range held {
-		all.locks[i], _ = returned(k, nil)
+		all.locks[i], _ = k.Public.(*Lock)
 	}
 	return all, nil
 }
 
 // acquireOne acquires the lock of one name for LockAll.
 func acquireOne(ctx context.Context, c *client.Client, r client.Request) (*client.Lock, error) {
-	return acquiring(ctx, c, opOf(r.Wait), r.Name, func(stats *client.Stats) (*client.Lock, error) {
+	k, err := acquiring(ctx, c, opOf(r.Wait), r.Name, func(stats *client.Stats) (*client.Lock, error) {
 		r.Stats = stats
 		return c.Acquire(ctx, r)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return k.held, nil
 }
 
 // Context returns a copy of parent that ends when the first of the locks ends, with the cause of that end. The returned

@@ -265,13 +265,13 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 		return nil, err
 	}
 	defer c.End()
-	return returned(acquiring(ctx, c, redlockinfo.OpImport, name, func(stats *client.Stats) (*client.Lock, error) {
+	return acquiring(ctx, c, redlockinfo.OpImport, name, func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(c, opts)
 		if err != nil {
 			return nil, err
 		}
 		return c.Import(ctx, text, s, stats)
-	}))
+	})
 }
 
 // Inspect returns the holder of name and its waiters. The result is a snapshot for people and monitoring: it may be out

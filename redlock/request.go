@@ -34,23 +34,13 @@ func (r request) lock(ctx context.Context) (*Lock, error) {
 
 // acquire acquires the lock for a call that has begun.
 func (r request) acquire(ctx context.Context) (*Lock, error) {
-	return returned(acquiring(ctx, r.client, r.op, r.name, func(stats *client.Stats) (*client.Lock, error) {
+	return acquiring(ctx, r.client, r.op, r.name, func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(r.client, r.opts)
 		if err != nil {
 			return nil, err
 		}
 		return r.take(r.client, ctx, client.Request{Op: r.op, Name: r.name, Wait: r.wait, Settings: s, Stats: stats})
-	}))
-}
-
-// returned returns the result of acquiring in the form that users see.
-func returned(held *client.Lock, err error) (*Lock, error) {
-	if err != nil {
-		return nil, err
-	}
-	k := &Lock{held}
-	held.SetPublic(k)
-	return k, nil
+	})
 }
 
 // do implements the methods that run a function under a lock.

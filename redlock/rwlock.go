@@ -95,11 +95,11 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	c := k.held.Client()
 	c.BeginInner()
 	defer c.End()
-	return returned(acquiring(ctx, c, redlockinfo.OpDowngrade, k.Name(), func(stats *client.Stats) (*client.Lock, error) {
+	return acquiring(ctx, c, redlockinfo.OpDowngrade, k.Name(), func(stats *client.Stats) (*client.Lock, error) {
 		s, err := client.Apply(c, opts)
 		if err != nil {
 			return nil, err
 		}
 		return k.held.Downgrade(ctx, s, stats)
-	}))
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// join returns a Trace that calls all of the traces, one after the other. An event reaches all traces even if one
-// panics. Each Do callback gets the context that the previous one returned.
+// join returns a Trace that calls all of the traces, one after the other, with the errors that users see. An event
+// reaches all traces even if one panics. Each Do callback gets the context that the previous one returned.
 func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
 	all := &redlockinfo.Trace{}
 	for _, t := range traces {
@@ -32,6 +32,12 @@ func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
 			all.Do = func(ctx context.Context, name string) context.Context { return t.Do(first(ctx, name), name) }
 		}
 	}
+	if each := all.Event; each != nil {
+		all.Event = func(e redlockinfo.Event) {
+			e.Err = public(e.Err)
+			each(e)
+		}
+	}
 	return all
 }
 
@@ -49,6 +55,14 @@ func (t *tracedCall) set(token int64, held time.Duration) {
 	if t != nil {
 		t.Token, t.Held = token, held
 	}
+}
+
+// rounds returns where the rounds of the call are recorded.
+func (t *tracedCall) rounds() *client.Stats {
+	if t == nil {
+		return nil
+	}
+	return t.stats
 }
 
 // traced runs f and posts an event for the call. f sets what only f knows. Without a trace, traced just runs f.
@@ -74,17 +88,19 @@ func traced(ctx context.Context, c *client.Client, op redlockinfo.Op, name strin
 	return err
 }
 
-// acquiring is traced for an f that acquires a lock. Its error is public.
+// acquiring runs f, which acquires a lock, as a traced call. It returns the lock and the error that users see.
 func acquiring(
 	ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*client.Stats) (*client.Lock, error),
-) (k *client.Lock, err error) {
-	err = traced(ctx, c, op, name, func(t *tracedCall) (err error) {
-		if t == nil {
-			k, err = f(nil)
-		} else if k, err = f(t.stats); err == nil {
-			t.Token = k.Token()
+) (k *Lock, err error) {
+	err = traced(ctx, c, op, name, func(t *tracedCall) error {
+		held, err := f(t.rounds())
+		if err != nil {
+			return public(err)
 		}
-		return public(err)
+		k = &Lock{held}
+		held.Public = k
+		t.set(k.Token(), 0)
+		return nil
 	})
 	return k, err
 }

@@ -58,7 +58,7 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	c := client.SetOf(l).Clients[0]
 	n := testing.AllocsPerRun(100, func() {
-		_, _ = acquiring(t.Context(), c, "lock", "n", func(*client.Stats) (*client.Lock, error) { return nil, nil })
+		_, _ = acquiring(t.Context(), c, "lock", "n", func(*client.Stats) (*client.Lock, error) { return nil, errNoLock })
 		_ = traced(t.Context(), c, "unlock", "n", func(*tracedCall) error { return nil })
 	})
 	if n != 0 {

@@ -128,7 +128,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(c.cfg.Prefix)
 	c.events = &events{
 		Queue: dispatch.New(c.cfg.Log.Handler(), slog.String("label", c.cfg.Label)),
-		trace: c.cfg.Trace, clock: c.cfg.Clock, addr: c.pool.Addr, public: c.cfg.Public,
+		trace: c.cfg.Trace, clock: c.cfg.Clock, addr: c.pool.Addr,
 	}
 	c.journal = &journal{Queue: c.events.Queue, shortage: c.shortage, addr: c.pool.Addr, lossy: map[int]string{},
 		away: map[int]*time.Timer{}}

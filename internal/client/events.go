@@ -22,8 +22,7 @@ type events struct {
 	trace       *redlockinfo.Trace
 	clock       *clock.Clock
 	addr        func(master int) string
-	public      func(error) error // see Config
-	unconfirmed atomic.Uint64     // number of releases that no quorum confirmed in time
+	unconfirmed atomic.Uint64 // number of releases that no quorum confirmed in time
 }
 
 // post queues v if the trace has an Event callback. If v has no time, post sets the present time.
@@ -34,7 +33,7 @@ func (e *events) post(v redlockinfo.Event) {
 		}
 		var slot scripts.Slot
 		v.Name, slot = scripts.CutSlot(v.Name)
-		v.Slot, v.Err = slot.Number, e.public(v.Err)
+		v.Slot = slot.Number
 		e.Post(func() { f(v) })
 	}
 }

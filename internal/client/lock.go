@@ -21,9 +21,6 @@ func (k *Lock) init(c *Client, name string, role scripts.Role) {
 	k.c, k.keys = c, scripts.Prefix(c.cfg.Prefix).KeysOf(name, role)
 }
 
-// SetPublic sets the public form of k, which [LockIn] returns. It is called before a context of k is made.
-func (k *Lock) SetPublic(public any) { k.Hold.Public = public }
-
 // LockIn returns the public form of the lock that owns ctx: the innermost one or, if a name is given, the innermost one
 // of that name. It returns nil if there is none.
 func LockIn(ctx context.Context, name ...string) any {
