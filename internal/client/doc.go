@@ -25,18 +25,11 @@
 // decide or change something; a hundred small ones, which read a field, count a vote or append a word, are left out.
 //
 //	redlock/locker.go              Locker.Lock
-//	redlock/request.go             Locker.request
-//	internal/client/set.go         Set.Of                          the client of the shard
-//	redlock/request.go             request.lock
-//	redlock/trace.go               begin
+//	redlock/request.go             request, lock
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
-//	redlock/request.go             request.acquire
-//	redlock/trace.go               acquiring, traced               without a trace they call what follows
-//	internal/client/config.go      Apply                           the settings of the call
+//	redlock/request.go             acquire
 //	internal/client/acquire.go     Client.Acquire, acquire
 //	internal/client/client.go      enter                           counts the call, for Close
-//	internal/client/acquire.go     owned                           not a second time for one context
-//	internal/client/limits.go      limited                         the limits of the wait
 //	internal/client/acquire.go     grant
 //	internal/waitqueue/contend.go  Queue.Lock
 //	internal/waitqueue/local.go    join                            the contender of the name
@@ -45,32 +38,45 @@
 //	internal/lease/acquire.go      Manager.Acquire, send
 //	internal/lease/limiter.go      enter                           not too many rounds at once
 //	internal/lease/acquire.go      newLease
-//	internal/round/round.go        Sender.New, Round.Init
+//	internal/round/round.go        Sender.New
 //	internal/ballot/propose.go     Ballots.Propose                 the token
 //	internal/ballot/clocks.go      Term                            when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
 //	internal/transport             Transport.Send                  its documentation has the way to the socket and back
-//	internal/lease/sent.go         sent.acquire                    which masters may have the lease
+//	internal/lease/masters.go      sent.acquire                    which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/decode.go     DecodeVote
 //	internal/round/round.go        Round.Record
 //	internal/quorum/tally.go       Tally.Add
 //	internal/lease/acquire.go      voteRecorder.OnVote
-//	internal/lease/lease.go        recordVoteLocked                which masters have the lease
+//	internal/lease/masters.go      recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
 //	internal/waitqueue/local.go    startHold                       this Locker has the name
 //	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live
 //	internal/waitqueue/local.go    leave
 //	internal/client/acquire.go     stillGood                       the caller may have been paused
-//	redlock/request.go             returned
 //
-// What else a call can be: readers, writers and slots come to acquire from methods of their own (shares.go,
-// semaphore.go), and their keys choose the scripts (scripts.Keys). A reader or writer uses waitqueue.Shares instead of
-// the Queue, and gets another kind of id in newLease. A re-entry, a call that does not wait and one with tries leave in
-// grant. A minimum hold is in the terms of the lease (leaseTTL, fromGrant), linger in announceLinger and takeOver, a
-// joint configuration in quorum.Rule.
+// # What else a call can be
+//
+// Everything else plugs in at one place. Where that place is on the path, it is a function that changes nothing for a
+// plain lock:
+//
+//	redlock/trace.go               acquiring                       tracing: posts the event of the call
+//	internal/client/set.go         Set.Of                          shards: the client of the name
+//	internal/client/config.go      Apply                           options: the settings and terms of the call
+//	internal/client/acquire.go     owned                           re-entry: the lock that the context owns
+//	internal/client/limits.go      limited                         limits of the wait
+//	internal/waitqueue/linger.go   takeOver                        linger: a lease that nobody holds
+//	internal/lease/linger.go       announceLinger                  linger: the mark on the masters
+//	internal/lease/lease.go        leaseTTL, fromGrant             a minimum hold is a longer term
+//	internal/lease/inbox.go        identify                        readers and writers: an id with the role
+//
+// A reader or writer is acquired by a method of its own (shares.go), waits in waitqueue.Shares instead of the Queue,
+// and has other keys, which choose the scripts (scripts.Keys). A slot of a semaphore is a plain lock (semaphore.go),
+// and LockAll acquires plain locks (all.go). A re-entry, a call that does not wait and one with tries part in grant. A
+// joint configuration is a quorum.Rule, and a value is a field of the lease, which only extensions send.
 //
 // # Where to add something
 //

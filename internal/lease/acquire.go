@@ -320,14 +320,8 @@ func (l *Lease) keepingPlace() scripts.Ending {
 // newLease makes a lease with a new id.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
 	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
-	//mutant:new-ids = uint64(len(name))
-	id := m.nextNumber()
-	if role := keys.Role(); role != scripts.Plain {
-		l.ID = scripts.ShareID(m.Owner, id, role, m.Ballots.Median(m.Clock.Now()), m.Label)
-		l.address()
-	} else {
-		l.ID = scripts.LeaseID(m.Owner, id, m.Label)
-	}
+	//mutant:new-ids -> l.identify(uint64(len(name)))
+	l.identify(m.nextNumber())
 	l.recorder.lease = l
 	return l
 }

@@ -40,6 +40,18 @@ type inbox struct {
 	requested bool // whether another client has requested a release
 }
 
+// identify gives l the id with this number. The id of a share contains its role and the masters' time; messages find a
+// share by the id, since the local queue does not know shares.
+func (l *Lease) identify(number uint64) {
+	m, role := l.m, l.Role()
+	if role == scripts.Plain {
+		l.ID = scripts.LeaseID(m.Owner, number, m.Label)
+		return
+	}
+	l.ID = scripts.ShareID(m.Owner, number, role, m.Ballots.Median(m.Clock.Now()), m.Label)
+	l.address()
+}
+
 // address makes Addressee find a new lease until it ends.
 func (l *Lease) address() {
 	l.inbox.addressed = true

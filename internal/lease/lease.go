@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/due"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
@@ -110,12 +109,6 @@ func (l *Lease) ids() []string {
 	return []string{l.ID}
 }
 
-// masters records which masters have the lease according to their last answer, and which have lost it.
-type masters struct{ has, lost quorum.Set }
-
-func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
-func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
-
 // A tokenRange holds the unused tokens of one acquire, and when the acquire was won. The first token is for the call
 // that wins the lease. The others are for hand-offs, and for calls that take the lease over while it lingers.
 type tokenRange struct {
@@ -179,40 +172,6 @@ func (l *Lease) giveUp() {
 // forward must not free the name too early.
 func (l *Lease) heldLocked(now clock.Instant) time.Duration {
 	return time.Duration(now.Steady() - l.ownership.began.Steady())
-}
-
-// same returns the masters with the same incarnation in both views: the same server is at the address, and has not lost
-// data between the views.
-func same(old, now *admission.View) quorum.Set {
-	return quorum.First(min(len(old.Masters), len(now.Masters))).Where(func(i int) bool {
-		return old.Masters[i].Incarnation == now.Masters[i].Incarnation
-	})
-}
-
-// breaking returns those masters of a set that are declared durable, but do not remember every write at present.
-func breaking(view *admission.View, set quorum.Set) quorum.Set {
-	return set.Where(func(i int) bool { return view.Masters[i].Lossy != "" && view.Masters[i].Record.DurableName != "" })
-}
-
-// markHeldLocked records that master i has the lease according to a round that used view, unless the server of the
-// master may have lost data since, or may forget the lease.
-func (l *Lease) markHeldLocked(view *admission.View, i int) {
-	now := l.m.View()
-	l.on.gain(quorum.One(i))
-	l.on.lose(quorum.One(i)&^same(view, now) | breaking(now, quorum.One(i)))
-}
-
-// recordVoteLocked records the vote of master i in a round.
-func (l *Lease) recordVoteLocked(r *round.Round, i int, o quorum.Outcome) {
-	switch o {
-	case quorum.Granted:
-		l.markHeldLocked(r.View, i)
-		if r.Start == l.validity.start {
-			l.validity.by |= quorum.One(i)
-		}
-	case quorum.Missing, quorum.OtherKind:
-		l.on.lose(quorum.One(i))
-	}
 }
 
 // leftLocked returns how long the holder may rely on the lease: the validity, or the rest of the maximum hold if that
