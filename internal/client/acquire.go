@@ -111,7 +111,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 	case r.queues():
 		both.Call = waitqueue.Call{
 			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
-			Fair: s.fair(), Called: r.called, Poll: s.Poll, Stats: r.Stats,
+			Fair: s.Fair, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
 		err = r.queue.Lock(ctx, string(r.Op), &both.Call)
 	default:

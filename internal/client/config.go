@@ -60,7 +60,8 @@ type Config struct {
 	Transport []transport.Option     // for the masters that redlock.Open connects to
 	Public    func(error) error      // returns an *Error in the form that users see
 
-	shards *monitor.Shards // shared by the clients of a Set
+	checked Settings        // Defaults, checked: of the calls without options
+	shards  *monitor.Shards // shared by the clients of a Set
 }
 
 // Settings are those of one call.
@@ -108,11 +109,11 @@ func Configure[O Option](opts []O) (*Config, error) {
 	return &c, nil
 }
 
-// Apply returns the defaults of c to which opts are applied. Without opts it returns the defaults themselves, so
-// callers must not modify the result.
+// Apply returns the defaults of c to which opts are applied. Without opts all calls get the same Settings, so callers
+// must not modify the result.
 func Apply[O CallOption](c *Client, opts []O) (*Settings, error) {
 	if len(opts) == 0 {
-		return &c.cfg.Defaults, nil // checked by New
+		return &c.cfg.checked, nil
 	}
 	changed := c.cfg.Defaults
 	for _, o := range opts {
@@ -181,7 +182,8 @@ func (c *Config) check() error {
 	if !c.Unguarded && (c.MaxTTL < MinTTL || c.MaxTTL > MaxTTL) {
 		return Invalid("max TTL %v: must be from %v to %v; WithoutRestartGuard turns the guard off", c.MaxTTL, MinTTL, MaxTTL)
 	}
-	return c.Defaults.check(c)
+	c.checked = c.Defaults
+	return c.checked.check(c)
 }
 
 // check validates the settings of one call, and sets the settings that depend on others.
@@ -236,11 +238,11 @@ func (s *Settings) check(cfg *Config) error {
 	case s.Priority < -1000 || s.Priority > 1000:
 		return Invalid("priority %d: must be from -1000 to 1000", s.Priority)
 	}
+	if s.MinHold > 0 { // the call needs a lease of its own
+		s.Fair, s.Linger = true, 0
+	}
 	if s.Fair {
 		s.Handoffs = 0
-	}
-	if s.MinHold > 0 {
-		s.Linger = 0
 	}
 	return s.checkUnits()
 }
@@ -268,10 +270,6 @@ func (s *Settings) checkUnits() error {
 
 // bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.
 func (s *Settings) bounded() bool { return s.Tries > 0 }
-
-// fair reports whether the call waits in the queues of the masters even while its own Locker holds the name. A call with
-// a minimum hold must do so, because it gets no lease of another call.
-func (s *Settings) fair() bool { return s.Fair || s.MinHold > 0 }
 
 // A warning is a sentence about settings that are valid but risky, and the level at which it is logged.
 type warning struct {

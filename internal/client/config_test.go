@@ -39,8 +39,8 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 		}
 		accepted++
 		left := c.Defaults.TTL - lease.Drift(c.Defaults.TTL)
-		if left <= 0 || left < c.Defaults.Least || left > c.Defaults.TTL || c.Defaults.Least <= 0 {
-			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.Defaults, left, c.Defaults.TTL, c.Defaults.Least)
+		if left <= 0 || left < c.checked.Least || left > c.Defaults.TTL || c.checked.Least <= 0 {
+			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.Defaults, left, c.Defaults.TTL, c.checked.Least)
 		}
 		if c.MaxTTL > 0 && c.Defaults.TTL > c.MaxTTL {
 			t.Errorf("the TTL %v is above the max TTL %v", c.Defaults.TTL, c.MaxTTL)
@@ -48,6 +48,24 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 	})
 	if !property.Repeats() && long.Enabled() && accepted < property.Cases/100 {
 		t.Errorf("%d of %d configurations were accepted, which is too few", accepted, property.Cases)
+	}
+}
+
+// A call that turns a setting of the Locker off gets what that setting has excluded.
+func TestOptionsOfACallChangeWhatTheLockerSays(t *testing.T) {
+	c := &Client{cfg: defaults()}
+	s := &c.cfg.Defaults
+	s.MinHold, s.Linger = time.Second, time.Minute
+	if err := c.cfg.check(); err != nil {
+		t.Fatal(err)
+	}
+	locker, err := Apply(c, []CallOption(nil))
+	if err != nil || !locker.Fair || locker.Handoffs != 0 || locker.Linger != 0 {
+		t.Errorf("with a minimum hold: %+v, %v", locker, err)
+	}
+	call, err := Apply(c, []CallOption{CallOptionFunc(func(s *Settings) { s.MinHold = 0 })})
+	if err != nil || call.Fair || call.Handoffs != DefaultHandoffs || call.Linger != time.Minute {
+		t.Errorf("without the minimum hold of the Locker: %+v, %v", call, err)
 	}
 }
 

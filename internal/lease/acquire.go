@@ -128,7 +128,7 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 		m.rounds.leave(true)
 		return nil, nil, err
 	}
-	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.maxHandoffs()}
+	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.Handoffs}
 	l.announceLinger(a.Terms)
 	if a.Ticket != nil {
 		a.Join()

@@ -30,7 +30,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot 
 	m := l.m
 	view := m.View()
 	r := m.Sender.New(view, op, &l.recorder)
-	first, last, err := m.Ballots.Propose(r.Start, l.Name, max(lastBallot, l.sent.ballot), terms.maxHandoffs())
+	first, last, err := m.Ballots.Propose(r.Start, l.Name, max(lastBallot, l.sent.ballot), terms.Handoffs)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot 
 	if l.Role() != scripts.Plain {
 		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does
 	}
-	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs()}
+	l.tokens = tokenRange{next: first, last: last, handoffs: terms.Handoffs}
 	term := m.Ballots.Term(r.Start, ttl).Later(terms.fromGrant(view.Config.Slowest))
 	sent := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, term, first, last), ttl, need)
 	l.sent.acquire(view, sent, last)

@@ -16,7 +16,7 @@ type Terms struct {
 	TTL     time.Duration
 	Least   time.Duration // the validity that must be left when the call returns
 	MaxHold time.Duration // 0: no limit
-	MinHold time.Duration // the masters keep the name for at least this long, even after Unlock
+	MinHold time.Duration // the masters keep the name for this long, even after Unlock; excludes Handoffs and Linger
 	Extend  bool          // whether the lease is extended in the background
 	Async   bool          // whether Unlock returns without waiting for the masters
 	// Handoffs, in the terms of the call that wins the lease, bounds how often the lease is handed off until its release.
@@ -38,14 +38,6 @@ func (t *Terms) remainingMinHold(held time.Duration) time.Duration {
 		return 0
 	}
 	return max(0, t.MinHold+Drift(t.MinHold)-held)
-}
-
-// maxHandoffs returns Handoffs, or 0 with a minimum hold: such a lock is not handed off.
-func (t *Terms) maxHandoffs() int {
-	if t.MinHold > 0 {
-		return 0
-	}
-	return t.Handoffs
 }
 
 // leaseTTL returns the TTL that is sent to the masters. held is the time since the lease was won.

@@ -35,7 +35,7 @@ func (t *Terms) spareTokens() int {
 	if t.Linger > 0 {
 		return lingerTokens
 	}
-	return t.maxHandoffs()
+	return t.Handoffs
 }
 
 // announceLinger decides whether a new lease may linger. If so, its depth says so from the acquire on.

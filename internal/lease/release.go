@@ -247,7 +247,7 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 	switch {
 	case l.inbox.requested, l.value != "":
 		return nil
-	case o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
+	case o.terms.Handoffs == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
 		return nil
 	}
