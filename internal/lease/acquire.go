@@ -23,16 +23,17 @@ type Attempt struct {
 	Keys   *scripts.Keys
 	Terms  *Terms
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
-	// Join is called immediately before the ticket is sent, after the wait that Patience bounds.
-	Join func()
-	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called on the goroutine that
-	// received a vote.
-	Waits func() bool
-	// Complete, if not nil, is called when the last vote of a round has arrived.
-	Complete func()
-	Stats    *AcquireStats // nil: not recorded
+	Waiter Waiter          // nil: the caller has not waited yet, and has no ticket
+	Stats  *AcquireStats   // nil: not recorded
 	// Patience bounds the wait of the call while too many rounds are under way; 0: only the context bounds this wait.
 	Patience time.Duration
+}
+
+// A Waiter is the waiter of a call. Its methods do not block.
+type Waiter interface {
+	Join()       // the ticket is about to be sent, after the wait that Patience bounds
+	Waits() bool // reports whether the waiter may be in the masters' queues
+	Voted()      // the last vote of a round has arrived
 }
 
 // AcquireStats counts the rounds and votes of one call. Only the goroutine of the call uses it. A nil AcquireStats
@@ -119,7 +120,7 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
-	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
+	l.recorder.waiter = a.Waiter
 	l.recorder.active.Store(true)
 	r := m.Sender.New(view, a.Op, &l.recorder)
 	r.Key, r.LeaseID, r.Waiter = a.Keys.Lock(), l.ID, a.Ticket != nil
@@ -131,7 +132,7 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.Handoffs}
 	l.announceLinger(a.Terms)
 	if a.Ticket != nil {
-		a.Join()
+		a.Waiter.Join()
 	}
 	ttl := a.Terms.leaseTTL(0)
 	term := m.Ballots.Term(r.Start, ttl).Later(a.Terms.fromGrant(view.Config.Slowest))
@@ -229,11 +230,10 @@ func (m *Manager) recordRefusals(r *round.Round, name string) {
 
 // A voteRecorder records the votes of a round that may create the lease.
 type voteRecorder struct {
-	lease    *Lease
-	complete func()
-	waits    func() bool
-	active   atomic.Bool // whether the round is counted in Manager.rounds
-	late     quorum.Set  // masters that have not voted, and whose grants must be rolled back; guarded by Lease.mu
+	lease  *Lease
+	waiter Waiter      // nil if there is none
+	active atomic.Bool // whether the round is counted in Manager.rounds
+	late   quorum.Set  // masters that have not voted, and whose grants must be rolled back; guarded by Lease.mu
 }
 
 // OnVote implements round.VoteObserver.
@@ -241,8 +241,8 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	if (decides || last) && a.active.Swap(false) { // not if the caller gives up: messages may be queued
 		a.lease.m.rounds.leave(v.After <= r.View.Config.Slowest/4)
 	}
-	if last && a.complete != nil {
-		defer a.complete()
+	if last && a.waiter != nil {
+		defer a.waiter.Voted()
 	}
 	l := a.lease
 	l.mu.Lock()
@@ -264,7 +264,7 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	//mutant:late-grants = false
 	if late && mayHold(v) {
 		place := scripts.Ending{}
-		if l.ticket != nil && a.waits() {
+		if l.ticket != nil && a.waiter.Waits() {
 			place = l.keepingPlace()
 		}
 		l.sendRelease("roll back", quorum.One(i), place)

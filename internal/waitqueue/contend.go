@@ -173,11 +173,10 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	}
 	c.woken = 0
 	if n.ticket = q.receivingLocked() && !q.noQuorum && view.Config.Rule.Won(view.Voting); n.ticket {
-		a.Ticket, a.Waits = q.ticketLocked(c), func() bool { return q.waits(c) }
-		a.Join = func() { q.joinMasters(c) }
+		a.Ticket = q.ticketLocked(c)
 	}
 	if q.subscribers[c.seq] != nil {
-		a.Complete = func() { q.votesComplete(c) }
+		a.Waiter = place{q, c}
 	}
 	return a, nil
 }
@@ -257,23 +256,6 @@ func (n *contention) untilAttemptLocked() time.Duration {
 		return 0
 	}
 	return n.orFree(n.pause) - since
-}
-
-// votesComplete is called when all votes of the last attempt of c have arrived. It makes c check its state again if the
-// missing votes were needed to know whether a quorum can vote.
-func (q *Queue) votesComplete(c *Call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c.unsure {
-		c.signal()
-	}
-}
-
-// waits reports whether c may be in the queues of the masters.
-func (q *Queue) waits(c *Call) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return c.joined && c.state == acquiring
 }
 
 // returned reports whether a quorum of masters may vote in the current view, and the last attempt used an older view.

@@ -18,11 +18,34 @@ func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	return c.ticket
 }
 
-// joinMasters records that the ticket of c is about to be sent.
-func (q *Queue) joinMasters(c *Call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	c.joined = true
+// A place is the place of a call in the masters' queues.
+type place struct {
+	q *Queue
+	c *Call
+}
+
+// Join implements lease.Waiter.
+func (p place) Join() {
+	p.q.mu.Lock()
+	defer p.q.mu.Unlock()
+	p.c.joined = true
+}
+
+// Waits implements lease.Waiter.
+func (p place) Waits() bool {
+	p.q.mu.Lock()
+	defer p.q.mu.Unlock()
+	return p.c.joined && p.c.state == acquiring
+}
+
+// Voted implements lease.Waiter. It makes the call check its state again if the missing votes were needed to know
+// whether a quorum can vote.
+func (p place) Voted() {
+	p.q.mu.Lock()
+	defer p.q.mu.Unlock()
+	if p.c.unsure {
+		p.c.signal()
+	}
 }
 
 // leaveMastersLocked removes c from the queues of all masters, if it may be there.
