@@ -61,7 +61,7 @@ func (l *Locker) Lead(
 func (r request) campaign(
 	ctx context.Context, f func(ctx context.Context, lock *Lock) error,
 ) (ran bool, err, why error) {
-	if err := begin(ctx, r.client, r.op, r.name); err != nil {
+	if err := begin(ctx, r.client, r.Op, r.Name); err != nil {
 		return false, nil, err
 	}
 	defer r.client.End()
@@ -80,7 +80,7 @@ func (r request) campaign(
 				return true, otherThan(ctx, err), fault.ContextError(ctx)
 			}
 			r.logTerm(lock, err, lost)
-		} else if r.client.Ended(ctx, r.name) || !mayCampaign(err) {
+		} else if r.client.Ended(ctx, r.Name) || !mayCampaign(err) {
 			return ran, nil, err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
 		pause := leadPause + time.Duration(jitter.Float64()*float64(leadPause))

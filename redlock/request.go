@@ -9,10 +9,8 @@ import (
 
 // A request is a call that acquires one lock.
 type request struct {
+	client.Request
 	client *client.Client
-	op     redlockinfo.Op
-	name   string
-	wait   bool // whether the call waits for another holder
 	opts   []LockOption
 	// take is the method of the client that acquires a lock of this kind.
 	take func(*client.Client, context.Context, client.Request) (*client.Lock, error)
@@ -20,12 +18,13 @@ type request struct {
 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
 func (l *Locker) request(name string, opts []LockOption, wait bool) request {
-	return request{client.SetOf(l).Of(name), opOf(wait), name, wait, opts, (*client.Client).Acquire}
+	r := client.Request{Op: opOf(wait), Name: name, Wait: wait}
+	return request{r, client.SetOf(l).Of(name), opts, (*client.Client).Acquire}
 }
 
 // lock implements the methods that return a Lock.
 func (r request) lock(ctx context.Context) (*Lock, error) {
-	if err := begin(ctx, r.client, r.op, r.name); err != nil {
+	if err := begin(ctx, r.client, r.Op, r.Name); err != nil {
 		return nil, err
 	}
 	defer r.client.End()
@@ -34,12 +33,12 @@ func (r request) lock(ctx context.Context) (*Lock, error) {
 
 // acquire acquires the lock for a call that has begun.
 func (r request) acquire(ctx context.Context) (*Lock, error) {
-	return acquiring(ctx, r.client, r.op, r.name, func(stats *client.Stats) (*client.Lock, error) {
-		s, err := client.Apply(r.client, r.opts)
-		if err != nil {
+	return acquiring(ctx, r.client, r.Op, r.Name, func(stats *client.Stats) (k *client.Lock, err error) {
+		if r.Settings, err = client.Apply(r.client, r.opts); err != nil {
 			return nil, err
 		}
-		return r.take(r.client, ctx, client.Request{Op: r.op, Name: r.name, Wait: r.wait, Settings: s, Stats: stats})
+		r.Stats = stats
+		return r.take(r.client, ctx, r.Request)
 	})
 }
 
@@ -48,12 +47,12 @@ func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 	if f == nil {
 		return notRun(errNoFunction)
 	}
-	if err := begin(ctx, r.client, redlockinfo.OpDo, r.name); err != nil {
+	if err := begin(ctx, r.client, redlockinfo.OpDo, r.Name); err != nil {
 		return notRun(err)
 	}
 	defer r.client.End()
-	ctx = within(ctx, r.client, r.name)
-	return traced(ctx, r.client, redlockinfo.OpDo, r.name, func(t *tracedCall) error {
+	ctx = within(ctx, r.client, r.Name)
+	return traced(ctx, r.client, redlockinfo.OpDo, r.Name, func(t *tracedCall) error {
 		lock, err := r.acquire(ctx)
 		if err != nil {
 			return notRun(err)

@@ -72,12 +72,13 @@ func (s *RWLock) reader(opts []LockOption, wait bool) request {
 	if !wait {
 		op = redlockinfo.OpTryRLock
 	}
-	return request{s.client, op, s.name, wait, opts, (*client.Client).AcquireReader}
+	return request{client.Request{Op: op, Name: s.name, Wait: wait}, s.client, opts, (*client.Client).AcquireReader}
 }
 
 // writer returns a call for the lock of the writer.
 func (s *RWLock) writer(opts []LockOption, wait bool) request {
-	return request{s.client, opOf(wait), s.name, wait, opts, (*client.Client).AcquireWriter}
+	r := client.Request{Op: opOf(wait), Name: s.name, Wait: wait}
+	return request{r, s.client, opts, (*client.Client).AcquireWriter}
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when

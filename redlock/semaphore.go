@@ -77,5 +77,5 @@ func (s *Semaphore) request(opts []LockOption, wait bool) request {
 	if !wait {
 		op = redlockinfo.OpTryAcquire
 	}
-	return request{s.client, op, s.name, wait, opts, take}
+	return request{client.Request{Op: op, Name: s.name, Wait: wait}, s.client, opts, take}
 }
