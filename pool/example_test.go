@@ -17,18 +17,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A pool of five masters, as redlock.New needs it.
-func Example() {
-	masters, err := pool.Open([]string{
-		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer masters.Close()
-}
-
 // Open does not block, even if no master is up. It reports invalid URLs immediately.
 func ExampleOpen() {
 	_, err := pool.Open([]string{"redis://10.0.0.1", "10.0.0.2:6379"})
@@ -100,9 +88,9 @@ func ExampleFromRedisPool() {
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
-		pool.WithTimeout(300*time.Millisecond), // maximum silence of a master before it counts as down
+		pool.WithTimeout(300*time.Millisecond), // a master that takes longer counts as down until it is connected
 		pool.WithDialTimeout(time.Second),      // limit for a connection attempt, with the handshake
-		pool.WithCredentials("lock", "secret"), // credentials in a URL take precedence
+		pool.WithCredentials("lock", "secret"), // a user with the rights in docs/run.md; a URL's take precedence
 		pool.WithDatabase(2),                   // a database in a URL takes precedence
 		pool.WithDialer(dialer.DialContext),    // dials through a proxy, or to masters in memory
 	)
@@ -129,63 +117,22 @@ func ExampleWithCredentialsProvider() {
 	defer masters.Close()
 }
 
-// If a reply takes longer than 200 ms, the master is considered down until it is connected again.
-func ExampleWithTimeout() {
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	p, err := masters.Pool(pool.WithTimeout(200 * time.Millisecond))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer p.Close()
-	fmt.Println(p.N(), "masters")
-	// Output:
-	// 3 masters
-}
-
-// The masters have certificates from a private certificate authority, and require a client certificate.
+// The masters have certificates from a private certificate authority, and require a client certificate. It is read for
+// each connection, so it may be renewed while the program runs.
 func ExampleWithTLSConfig() {
-	config := &tls.Config{
-		RootCAs:      nil, // x509.NewCertPool(), with the authority's certificate
-		Certificates: nil, // from tls.LoadX509KeyPair
-	}
-	urls := []string{"rediss://10.0.0.1", "rediss://10.0.0.2", "rediss://10.0.0.3"}
-	masters, err := pool.Open(urls, pool.WithTLSConfig(config))
+	masters, err := pool.Open([]string{"rediss://10.0.0.1:6379", "rediss://10.0.0.2:6379", "rediss://10.0.0.3:6379"},
+		pool.WithTLSConfig(&tls.Config{
+			RootCAs: nil, // x509.NewCertPool(), with the authority's certificate
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				pair, err := tls.LoadX509KeyPair("client.pem", "client.key")
+				return &pair, err
+			},
+		}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer masters.Close()
-}
-
-// The library logs in as an ACL user of the masters. docs/run.md lists the rights that this user needs.
-func ExampleWithCredentials() {
-	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
-		pool.WithCredentials("lock", os.Getenv("LOCK_PASSWORD")))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer masters.Close()
-}
-
-// The dialer may reach the masters through a proxy, or in memory.
-func ExampleWithDialer() {
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return masters.Dial(ctx, network, addr)
-	}
-	p, err := pool.Open(masters.URLs(), pool.WithDialer(dial))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer p.Close()
-	fmt.Println(p.N(), "masters")
-	// Output:
-	// 3 masters
 }
 
 // Masters that evict keys may vote. Use AllowEviction only if it does no harm to do work twice, for example to fill a

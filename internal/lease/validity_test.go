@@ -112,15 +112,11 @@ func TestMastersKeepLockLongerThanValidity(t *testing.T) {
 }
 
 // H23: the pauses before retries of a failed extension are short, and leave time for another retry before the
-// validity ends.
+// validity ends. They are at least a millisecond, even after its end, so that late retries do not loop without pauses.
 func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v := randomValidity(r)
-		left := v.left(v.start)
-		if left <= 3*time.Millisecond {
-			return
-		}
-		now := v.start.Add(time.Duration(r.Int64N(int64(left - 3*time.Millisecond))))
+		now := v.start.Add(time.Duration(r.Int64N(int64(2 * v.ttl))))
 		rest, pause := v.left(now), v.retryIn(now)
 		switch {
 		case pause < time.Millisecond:
@@ -131,15 +127,4 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 			t.Errorf("%+v: a retry after %v, more than a sixth of the TTL", v, pause)
 		}
 	})
-}
-
-// The pause before a retry is at least a millisecond, even after the end of the validity, so that late retries do
-// not loop without pauses.
-func TestShortestExtensionRetry(t *testing.T) {
-	v := validity{start: clock.At(1, 1), ttl: time.Second}
-	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
-		if got := v.retryIn(v.start.Add(v.ttl - Drift(v.ttl) + late)); got != time.Millisecond {
-			t.Errorf("%v after the end the pause is %v, want 1ms", late, got)
-		}
-	}
 }

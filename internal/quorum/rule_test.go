@@ -202,19 +202,3 @@ func TestNeedsAsTable(t *testing.T) {
 		}
 	}
 }
-
-// A Tally records votes with different outcomes separately.
-func TestKindsAreKeptApart(t *testing.T) {
-	ta := Tally{Rule: Rule{Old: First(8)}}
-	for i, o := range allOutcomes {
-		ta.Add(i, o)
-	}
-	for i, o := range allOutcomes {
-		if ta.Of(o) != One(i) {
-			t.Errorf("the masters with the outcome %v are %b, want %b", o, ta.Of(o), One(i))
-		}
-	}
-	if want := ta.Of(failed) | ta.Of(abstained) | ta.Of(refused) | ta.Of(missing); ta.Unable() != want {
-		t.Errorf("the masters that are unable are %b, want %b", ta.Unable(), want)
-	}
-}

@@ -268,13 +268,3 @@ func TestEncodedCalls(t *testing.T) {
 		t.Errorf("a command is encoded as %q", got)
 	}
 }
-
-// H13: Millis rounds up to whole milliseconds.
-func TestMillisRoundsUp(t *testing.T) {
-	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
-		500 * time.Microsecond: 1} {
-		if got := scripts.Millis(d); got != want {
-			t.Errorf("%v is rounded to %d ms, want %d (H13)", d, got, want)
-		}
-	}
-}

@@ -27,6 +27,7 @@ func ExampleMaster() {
 		{"goes on", sick.Resume},
 		{"is stopped", sick.Stop},
 		{"restarts empty", func() { sick.Restart(false) }},
+		{"is admitted without a quarantine", sick.Admit},
 		{"forgets all", sick.Flush},
 	} {
 		fault.do()
@@ -38,6 +39,7 @@ func ExampleMaster() {
 	// master 1 goes on: <nil>
 	// master 1 is stopped: <nil>
 	// master 1 restarts empty: <nil>
+	// master 1 is admitted without a quarantine: <nil>
 	// master 1 forgets all: <nil>
 }
 
@@ -58,21 +60,6 @@ func ExampleMaster_Hang() {
 	masters.Master(1).Resume()
 	// Output:
 	// true
-}
-
-// A master that has restarted is in quarantine. Admit ends the quarantine.
-func ExampleMaster_Admit() {
-	masters := redlocktest.New(1)
-	defer masters.Close()
-	masters.Master(0).Restart(false)
-	masters.Master(0).Admit()
-	locker, done := lockerOver(masters)
-	defer done()
-
-	_, err := locker.TryLock(context.Background(), "orders:42")
-	fmt.Println(err)
-	// Output:
-	// <nil>
 }
 
 // Delay delays each request and each reply by a millisecond, so a round trip takes two.

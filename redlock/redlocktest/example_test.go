@@ -116,79 +116,51 @@ func ExampleAdmit() {
 	defer lock.Unlock(ctx)
 }
 
-// Masters without a Locker have addresses, for programs that call pool.Open themselves.
+// A test simulates another client that holds the name, waits until it is free, and loses the lock.
 func ExampleMasters() {
-	masters := redlocktest.New(3)
+	ctx, masters := context.Background(), redlocktest.New(3)
 	defer masters.Close()
-	masters.Master(2).Stop()
+	p, err := masters.Pool(pool.WithTimeout(time.Minute)) // takes the same options as pool.Open
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	locker, err := redlock.New(p, redlock.WithTTL(100*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+
 	fmt.Println(masters.URLs())
-	// Output:
-	// [redis://master-1:6379 redis://master-2:6379 redis://master-3:6379]
-}
-
-// Take simulates another client that holds the name. Use it to test what the program does in this case.
-func ExampleMasters_Take() {
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	locker, done := lockerOver(masters)
-	defer done()
-
-	masters.Take("orders:42", time.Minute)
-	_, err := locker.TryLock(context.Background(), "orders:42")
-	fmt.Println(errors.Is(err, redlock.ErrHeld))
-	// Output:
-	// true
-}
-
-// Free releases the name of Take, to test what a waiting program does when the name becomes free.
-func ExampleMasters_Free() {
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	locker, done := lockerOver(masters)
-	defer done()
-
+	masters.Master(2).Stop() // one of three does not matter
 	masters.Take("orders:42", time.Minute)
 	time.AfterFunc(20*time.Millisecond, func() { masters.Free("orders:42") })
-	err := locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error {
+	err = locker.Do(ctx, "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		fmt.Println("at last")
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// at last
-	// <nil>
-}
-
-// Lose simulates the loss of a lock, to test whether the work stops.
-func ExampleMasters_Lose() {
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	locker, done := lockerOver(masters, redlock.WithTTL(100*time.Millisecond))
-	defer done()
-
-	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context, _ *redlock.Lock) error {
 		masters.Lose("orders:42")
 		<-ctx.Done() // the next extension detects the loss
 		return nil
 	})
 	fmt.Println(errors.Is(err, redlock.ErrLost))
 	// Output:
+	// [redis://master-1:6379 redis://master-2:6379 redis://master-3:6379]
+	// at last
 	// true
 }
 
-// Pool takes the same options as pool.Open.
-func ExampleMasters_Pool() {
-	masters := redlocktest.New(3)
+// The masters are made with the prefix and the max TTL of the Locker.
+func ExampleOption() {
+	masters := redlocktest.New(3, redlocktest.Prefix("billing"), redlocktest.MaxTTL(time.Minute))
 	defer masters.Close()
-	p, err := masters.Pool(pool.WithTimeout(100 * time.Millisecond))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer p.Close()
-	fmt.Println(p.N(), "masters")
+	locker, done := lockerOver(masters, redlock.WithPrefix("billing"), redlock.WithMaxTTL(time.Minute))
+	defer done()
+
+	_, err := locker.TryLock(context.Background(), "orders:42", redlock.WithTTL(45*time.Second))
+	fmt.Println(err)
 	// Output:
-	// 3 masters
+	// <nil>
 }
 
 // A program that calls pool.Open itself reaches the masters with WithDialer.
@@ -237,30 +209,6 @@ func ExampleFresh() {
 	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
 	// Output:
 	// true
-}
-
-func ExamplePrefix() {
-	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
-	defer masters.Close()
-	locker, done := lockerOver(masters, redlock.WithPrefix("billing"))
-	defer done()
-
-	_, err := locker.TryLock(context.Background(), "orders:42")
-	fmt.Println(err)
-	// Output:
-	// <nil>
-}
-
-func ExampleMaxTTL() {
-	masters := redlocktest.New(3, redlocktest.MaxTTL(time.Minute))
-	defer masters.Close()
-	locker, done := lockerOver(masters, redlock.WithMaxTTL(time.Minute))
-	defer done()
-
-	_, err := locker.TryLock(context.Background(), "orders:42", redlock.WithTTL(45*time.Second))
-	fmt.Println(err)
-	// Output:
-	// <nil>
 }
 
 // Shard makes the masters of one of two shards. A test of sharded names makes one set of masters for each shard.

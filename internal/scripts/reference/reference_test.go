@@ -3,7 +3,6 @@ package reference_test
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -93,61 +92,6 @@ func TestClonesShareNothing(t *testing.T) {
 	var empty reference.State
 	if empty.Clone().Set(now, "a", "1", 0); len(empty.Keys(now)) != 0 {
 		t.Error("the clone of an empty state shares its keys")
-	}
-}
-
-// The same state, time and call give the same reply, messages and new state.
-func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
-	const lock = "redlock:{a}"
-	const admission, waiter = "redlock:admission", "0946684799000000:other:7:"
-	zeros := "abc/" + strings.Repeat("0", 40) + "/-1"
-	record := fmt.Sprintf("v4 0123456789abcdef id=%s masters=a epoch=0 maxttl=30000 quarantine=30000 "+
-		"state=admitted since=%d", zeros, now)
-	pending := strings.Replace(strings.Replace(record, "admitted", "quarantine", 1), "cdef", "0000", 1)
-	names := []string{lock, admission}
-	first := fmt.Sprintf("%016d", now)
-	text := scripts.LeaseText(1, now, now, now+1_000_000)
-	lease := []any{"me:1:", "1 " + first + " " + first}
-	var s reference.State
-	for i, step := range []struct {
-		script *frame.Script
-		keys   []string
-		args   []string
-		want   any
-		out    string
-	}{
-		{scripts.Admit, []string{admission}, []string{"start", zeros, "", first, "0", pending},
-			[]any{int64(1), pending, now, zeros, int64(-1)}, ""},
-		{scripts.Admit, []string{admission}, []string{"now", zeros, pending, "0", "0", record},
-			[]any{int64(1), record, now, zeros, int64(-1)}, ""},
-		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "76000", first, first, text}, int64(1), ""},
-		{scripts.Acquire, names, []string{scripts.StampOf(record), "other:1:", "76000", first, first, text, "acquire", waiter,
-			"0"},
-			[]any{int64(2), int64(1001), int64(0), lease, int64(0), first,
-				now}, ""},
-		{scripts.Inspect, names, nil,
-			[]any{[]any{"me:1:", text}, int64(1000), first, now, record, int64(1),
-				[]any{waiter}, int64(0), []any{}, ""}, ""},
-		{scripts.Release, names[:1], []string{"me:1:"}, int64(1),
-			"redlock:inbox:other " + waiter + "\n" + lock},
-		{scripts.Release, names[:1], []string{"me:1:", "0", "0", "0", waiter, "", "0"}, int64(0), ""},
-		{&frame.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
-	} {
-		twin := s.Clone()
-		for _, state := range []*reference.State{&s, twin} {
-			out := ""
-			env := reference.Env{RunID: "abc", Publish: func(channel, payload string) int {
-				out += channel + " " + payload
-				return 1
-			}}
-			reply := state.Eval(now, env, step.script, step.keys, step.args)
-			if !reflect.DeepEqual(reply, step.want) || out != step.out {
-				t.Errorf("step %d returned\n%v, %q; want\n%v, %q", i, reply, out, step.want, step.out)
-			}
-		}
-		if twin.String() != s.String() {
-			t.Errorf("after step %d the states differ: %q and %q", i, &s, twin)
-		}
 	}
 }
 
