@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -130,28 +128,6 @@ func (f *deployment) record(i int) string {
 
 const admissionKey = redlock.DefaultPrefix + ":admission"
 
-// hasten makes the quarantines of masters end after the time left, which must be at least the TTL of all locks. A
-// normal quarantine lasts at least half a minute, because ballots may be off by 15 s. The tests can shorten it,
-// because no message in them has a ballot that is off.
-func (f *deployment) hasten(left time.Duration, masters ...int) {
-	f.Helper()
-	for _, i := range masters {
-		eventually(f, hang, func() string {
-			r, err := scripts.ParseRecord(f.record(i))
-			if err != nil || r.Admitted {
-				return fmt.Sprintf("master %d is not in quarantine: %q", i, f.record(i))
-			}
-			before := r.String()
-			r.Since -= (r.Quarantine - left).Microseconds()
-			const replace = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('SET', KEYS[1], ARGV[2])"
-			if f.do(i, "EVAL", replace, 1, admissionKey, before, r.String()) == nil {
-				return fmt.Sprintf("the record of master %d is being written", i)
-			}
-			return ""
-		})
-	}
-}
-
 // noLocks waits until no master has a lease. bound must be well below the TTL of the locks, so that the leases cannot
 // have expired instead of being released.
 func (f *deployment) noLocks(bound time.Duration) {
@@ -219,34 +195,4 @@ func (f *deployment) demote(i, of int) {
 		}
 		return ""
 	})
-}
-
-// guardTime is the max TTL of deployments whose quarantines a test waits for.
-const guardTime = 3 * time.Second
-
-// thief tries to acquire the name of lock until it succeeds, or until end, when the validity of lock expires. thief
-// continues even if the loss of lock is reported earlier. It reports whether it got the name before end: if the holder
-// does not learn of the loss, that means two holders at the same time.
-func (f *deployment) thief(l *redlock.Locker, lock *redlock.Lock, end time.Time) (tries int, twoHolders bool) {
-	f.Helper()
-	if left := time.Until(end); left < guardTime/10 {
-		f.Fatalf("this machine is too slow for the test: %v of validity left", left)
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for time.Now().Before(end) {
-		stolen, err := l.TryLock(f.withTimeout(hang), lock.Name())
-		tries++
-		if err == nil {
-			twoHolders = time.Now().Before(end)
-			// The loss may be detected just now, which ends the connections that carry the release.
-			if err := stolen.Unlock(f.withTimeout(hang)); err != nil && !errors.Is(err, redlock.ErrLost) &&
-				!errors.Is(err, redlock.ErrNoQuorum) {
-				f.Error(err)
-			}
-			return tries, twoHolders
-		}
-		<-tick.C
-	}
-	return tries, false
 }
