@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -90,6 +92,24 @@ func TestErrorsNameTheCall(t *testing.T) {
 			after(time.Second)
 			check("no quorum", call(w.Context(), l, "n", limit))
 			check("quorum wait", call(w.Context(), l, "n", redlock.WithQuorumWait(100*time.Millisecond)))
+		})
+	}
+}
+
+// If the maximum hold of a lock has passed before the call returns, the error says so: the masters were not too slow.
+func TestMaxHoldBeforeCallReturns(t *testing.T) {
+	for op, call := range acquirers {
+		subtest(t, string(op), 3, func(w *cluster) {
+			var reads atomic.Int64 // of a caller that is paused for a millisecond before each reading of its clock
+			slow := clock.New(func() clock.Instant {
+				return clock.Runtime().Now().Add(time.Duration(reads.Add(1)) * time.Millisecond)
+			})
+			l := w.locker(redlock.WithClock(slow))
+			err := call(w.Context(), l, "n", redlock.WithMaxHold(20*time.Microsecond))
+			w.isError(err, redlock.ErrMaxHold)
+			w.notError(err, redlock.ErrTooSlow)
+			after(time.Second)
+			w.wantOn("n", 0)
 		})
 	}
 }

@@ -196,10 +196,12 @@ func (c *Client) stillGood(op redlockinfo.Op, k *Lock, s *Settings) error {
 	if k.Hold.HasLeft(s.Least) {
 		return nil
 	}
-	closed := errors.Is(k.Err(), lease.ErrClosed)
+	err := k.tooShort(op)
 	k.Drop()
-	if closed {
-		return lease.ErrClosed
-	}
-	return lockError(op, k.Name(), round.ErrTooSlow)
+	return err
+}
+
+// tooShort returns the error of a call that got k, which has too little validity, or has ended.
+func (k *Lock) tooShort(op redlockinfo.Op) error {
+	return failed(op, k.Name(), cmp.Or(k.Err(), round.ErrTooSlow))
 }

@@ -2,10 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/redlock-go/redlock/internal/lease"
-	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -49,7 +49,7 @@ func (s *Set) AcquireAll(
 				return nil
 			}
 			dropAll(locks)
-			if !wait || ctx.Err() != nil {
+			if !wait || ctx.Err() != nil || errors.Is(err, lease.ErrMaxHold) {
 				return err
 			}
 			_ = s.Of(names[0]).Rest(ctx, shortestPause) // ignore the error: the next try fails with it
@@ -127,7 +127,7 @@ func settle(ctx context.Context, op redlockinfo.Op, locks []*Lock, s *Settings) 
 	for _, k := range locks {
 		k.Hold.ApplyTerms(&s.Terms)
 		if !k.Hold.HasLeft(s.Least) {
-			return lockError(op, k.Name(), round.ErrTooSlow)
+			return k.tooShort(op)
 		}
 	}
 	return nil
