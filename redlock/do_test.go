@@ -254,14 +254,34 @@ func TestShutdownRefusesNewCalls(t *testing.T) {
 	})
 }
 
-// H117: if the context of Shutdown ends, Shutdown ends the remaining locks.
+// H117: if the context of Shutdown ends, Shutdown ends the remaining locks. Its error names what it waited for.
 func TestShutdownEndsWithItsContext(t *testing.T) {
+	for want, names := range map[string][]string{
+		`1 lock held ("a") and 2 calls under way (waiting for "a", "full")`:                 {"a"},
+		`4 locks held ("a", "b", "c", ...) and 2 calls under way (waiting for "a", "full")`: {"a", "b", "c", "d"},
+	} {
+		subtest(t, names[len(names)-1], 3, func(w *cluster) {
+			l, other := w.locker(), w.locker()
+			must(other.Semaphore("full", 1).Acquire(w.Context()))(w)
+			k := make([]*redlock.Lock, len(names))
+			for i, name := range names {
+				k[i] = must(l.Lock(w.Context(), name))(w)
+			}
+			w.goLock(w.Context(), l, "a")
+			go func() { _, _ = l.Semaphore("full", 1).Acquire(w.Context()) }()
+			after(time.Second)
+			err := l.Shutdown(w.withTimeout(time.Second))
+			w.isError(err, context.DeadlineExceeded)
+			equal(w, err.Error(), "redlock: shutdown ended early, with "+want+": context deadline exceeded", "text")
+			w.isError(k[0].Err(), redlock.ErrClosed)
+			w.noError(l.Close())
+		})
+	}
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
-		k := must(l.Lock(w.Context(), "a"))(w)
-		w.isError(l.Shutdown(w.withTimeout(time.Second)), context.DeadlineExceeded)
-		w.isError(k.Err(), redlock.ErrClosed)
-		w.noError(l.Close())
+		must(l.Lock(w.Context(), "a"))(w)
+		want := `redlock: shutdown ended early, with 1 lock held ("a"): context deadline exceeded`
+		equal(w, l.Shutdown(w.withTimeout(time.Second)).Error(), want, "text")
 	})
 }
 

@@ -202,24 +202,50 @@ func (s *Set) Shutdown(ctx context.Context) error {
 	return s.Close()
 }
 
-// busy describes what Shutdown waits for: the held locks, the first three by name, and the number of calls.
+// busy describes what Shutdown waits for: the held locks and the calls under way, with some of the names.
 func (s *Set) busy() string {
-	var held []string
+	var held, waited []string
 	calls := max(0, s.work.began.Load()-s.work.ended.Load()) // a call may end between the two
 	for _, c := range s.Clients {
-		for _, name := range c.Counts().Held {
-			held = append(held, fmt.Sprintf("%.80q", name))
+		held = append(held, c.Counts().Held...)
+		for _, name := range c.queue.WaitedFor() {
+			name, _ = scripts.CutSlot(name)
+			waited = append(waited, name)
 		}
 	}
-	names := ""
-	if n := min(len(held), 3); n > 0 {
-		names = " (" + strings.Join(held[:n], ", ")
-		if n < len(held) {
-			names += ", ..."
-		}
-		names += ")"
+	var texts []string
+	if len(held) > 0 || calls == 0 {
+		texts = append(texts, counted(len(held), "lock")+" held"+someOf("", held))
 	}
-	return fmt.Sprintf("%d locks held%s and %d calls under way", len(held), names, calls)
+	if calls > 0 {
+		texts = append(texts, counted(int(calls), "call")+" under way"+someOf("waiting for ", waited))
+	}
+	return strings.Join(texts, " and ")
+}
+
+// counted returns a number of things, such as "1 lock" and "2 locks".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// someOf returns the first three names in parentheses, after a space, or "" if there are none.
+func someOf(what string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	some := make([]string, 0, 4)
+	for _, name := range names[:min(3, len(names))] {
+		some = append(some, fmt.Sprintf("%.80q", name))
+	}
+	if len(names) > 3 {
+		some = append(some, "...")
+	}
+	return " (" + what + strings.Join(some, ", ") + ")"
 }
 
 // unused reports whether no lock is held and no call is under way, in any client. This remains so once Shutdown was

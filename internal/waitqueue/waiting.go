@@ -41,6 +41,22 @@ func (q *Queue) Waiting() (w Waiting) {
 	return w
 }
 
+// WaitedFor returns the names for which calls wait now.
+func (q *Queue) WaitedFor() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var names []string
+	for c := range q.refused {
+		names = append(names, c.Name)
+	}
+	for name, nq := range q.names {
+		if nq.waiting.len() > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // starved reports whether an attempt failed because the masters could not grant the name, rather than because of other
 // clients.
 func starved(f *round.Failure) bool {
