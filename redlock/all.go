@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Locks is the result of LockAll: one lock for each name. All methods are safe for concurrent use.
@@ -15,6 +16,9 @@ type Locks struct {
 
 // Of returns the lock of name, or nil if name is not one of the names that were locked.
 func (s *Locks) Of(name string) *Lock {
+	if s == nil {
+		panic(errNoLock)
+	}
 	i, ok := slices.BinarySearchFunc(s.locks, name, func(k *Lock, name string) int { return cmp.Compare(k.Name(), name) })
 	if !ok {
 		return nil
@@ -28,30 +32,34 @@ func (s *Locks) finish(ctx context.Context) error {
 }
 
 // beginAll is like begin, for a call with several names.
-func (l *Locker) beginAll(ctx context.Context, names []string, wait bool) error {
+func (l *Locker) beginAll(ctx context.Context, op redlockinfo.Op, names []string) error {
 	if len(names) == 0 {
-		return client.Invalid("no names: LockAll needs at least one")
+		return client.Invalid("%s: no names: at least one is needed", op)
 	}
-	return begin(ctx, client.SetOf(l).Of(names[0]), opOf(wait), names[0])
+	return begin(ctx, client.SetOf(l).Of(names[0]), op, names[0])
 }
 
 // lockAll implements LockAll and TryLockAll.
-func (l *Locker) lockAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
-	if err := l.beginAll(ctx, names, wait); err != nil {
+func (l *Locker) lockAll(
+	ctx context.Context, op redlockinfo.Op, names []string, opts []LockOption,
+) (*Locks, error) {
+	if err := l.beginAll(ctx, op, names); err != nil {
 		return nil, err
 	}
 	defer client.SetOf(l).Of(names[0]).End()
-	return l.takeAll(ctx, names, opts, wait)
+	return l.takeAll(ctx, op, names, opts)
 }
 
 // takeAll acquires the locks of all names, for a call that has begun.
-func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
+func (l *Locker) takeAll(
+	ctx context.Context, op redlockinfo.Op, names []string, opts []LockOption,
+) (*Locks, error) {
 	set := client.SetOf(l)
 	s, err := client.Apply(set.Of(names[0]), opts) // the defaults of all shards are equal
 	if err != nil {
 		return nil, err
 	}
-	held, err := set.AcquireAll(ctx, names, s, wait, acquireOne)
+	held, err := set.AcquireAll(ctx, op, names, s, acquireOne)
 	if err != nil {
 		return nil, public(err)
 	}
@@ -77,6 +85,12 @@ func acquireOne(ctx context.Context, c *client.Client, r client.Request) (*clien
 // Context returns a copy of parent that ends when the first of the locks ends, with the cause of that end. The returned
 // context owns all the names. See [Lock.Context].
 func (s *Locks) Context(parent context.Context) context.Context {
+	switch {
+	case s == nil:
+		panic(errNoLock)
+	case parent == nil:
+		panic("redlock: context of locks: the parent is nil")
+	}
 	held := make([]*client.Lock, len(s.locks))
 	for i, k := range s.locks {
 		held[i] = k.held

@@ -4,9 +4,13 @@ import (
 	"context"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-var errNoFunction = client.Invalid("the function is nil")
+// noFunction returns the error of a call without a function to run.
+func noFunction(name string) error {
+	return client.Invalid("%s %.80q: the function is nil", redlockinfo.OpDo, name)
+}
 
 // A lockOrLocks is a Lock or Locks, which during releases.
 type lockOrLocks interface {

@@ -61,8 +61,8 @@ var (
 	ErrExported = lease.ErrExported
 	// ErrClosed means that the Locker, or the pool under it, is closed. It is [pool.ErrClosed].
 	ErrClosed = fault.ErrClosed
-	// ErrInvalid means that the call is wrong: an option, a name or a handle is invalid, or waiting could deadlock.
-	// Nothing was sent. It is [pool.ErrInvalid].
+	// ErrInvalid means that the call is wrong: an option, a name or a handle is invalid, the context or the function is
+	// nil, or waiting could deadlock. Nothing was sent. It is [pool.ErrInvalid].
 	ErrInvalid = fault.ErrInvalid
 )
 

@@ -43,7 +43,7 @@ func (l *Locker) Lead(
 	ctx context.Context, name string, f func(ctx context.Context, lock *Lock) error, opts ...LockOption,
 ) error {
 	if f == nil {
-		return notRun(errNoFunction)
+		return notRun(noFunction(name))
 	}
 	opts = append(slices.Clip(opts), ofLock(func(s *client.Settings) {
 		s.HoldWarning = 0

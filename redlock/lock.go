@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
@@ -14,37 +15,58 @@ import (
 // are safe for concurrent use.
 type Lock struct{ held *client.Lock }
 
+var errNoLock = client.Invalid("the lock is nil: the call that should have returned it has failed; see its error")
+
+// isNil reports whether no call has returned k.
+func (k *Lock) isNil() bool { return k == nil || k.held == nil }
+
+// lock returns the lock that k makes public. It panics if there is none.
+func (k *Lock) lock() *client.Lock {
+	if k.isNil() {
+		panic(errNoLock)
+	}
+	return k.held
+}
+
+// check returns an error if the Lock or the context of a call is nil.
+func (k *Lock) check(ctx context.Context, op redlockinfo.Op) error {
+	if k.isNil() {
+		return errNoLock
+	}
+	return client.CheckContext(ctx, op, k.Name())
+}
+
 // Name returns the name of the lock. For a slot of a [Semaphore], it is the name of the semaphore.
-func (k *Lock) Name() string { return k.held.Name() }
+func (k *Lock) Name() string { return k.lock().Name() }
 
 // Slot returns the number of the slot, from 1, if k is a lock of a [Semaphore]. For other locks it returns 0.
-func (k *Lock) Slot() int { return k.held.Slot() }
+func (k *Lock) Slot() int { return k.lock().Slot() }
 
 // Token returns the fencing token. It is larger than that of every earlier holder of the name, and re-entries have the
 // same token. Send it with each write to the resource that the lock protects, and let the resource refuse a token that
 // is smaller than the largest it has seen. Tokens are positive, below 2^53, and roughly the masters' time in
 // microseconds.
-func (k *Lock) Token() int64 { return k.held.Token() }
+func (k *Lock) Token() int64 { return k.lock().Token() }
 
 // Remaining returns the remaining validity. It is zero or negative if the lock has ended.
-func (k *Lock) Remaining() time.Duration { return k.held.Remaining() }
+func (k *Lock) Remaining() time.Duration { return k.lock().Remaining() }
 
 // Done returns a channel that is closed when the lock ends: because it was released, lost or exported, or because its
 // Locker was closed. [Lock.Err] returns the reason. After the machine was suspended, the channel may close a tenth of a
 // second late; Err is never late.
-func (k *Lock) Done() <-chan struct{} { return k.held.Done() }
+func (k *Lock) Done() <-chan struct{} { return k.lock().Done() }
 
 // Err returns nil while the lock is held, and afterwards the reason why it ended: ErrReleased, ErrLost, ErrMaxHold,
 // ErrExported or ErrClosed. The error names the lock. Each call compares the validity with the clocks.
-func (k *Lock) Err() error { return k.held.Cause() }
+func (k *Lock) Err() error { return k.lock().Cause() }
 
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. If Extend returns
 // nil, the lock has validity left. If it returns ErrNoQuorum or the error of ctx, nothing has changed: the validity
 // ends at the same time as before, and the background extension continues. If the lock has ended, Extend returns the
 // reason.
 func (k *Lock) Extend(ctx context.Context) error {
-	if k == nil {
-		return errNoLock
+	if err := k.check(ctx, redlockinfo.OpExtend); err != nil {
+		return err
 	}
 	return traced(ctx, k.held.Client(), redlockinfo.OpExtend, k.Name(), func(t *tracedCall) error {
 		t.set(k.Token(), 0)
@@ -61,11 +83,18 @@ func (k *Lock) Extend(ctx context.Context) error {
 // The second Unlock of a lock returns ErrReleased. If the lock was lost earlier, the first Unlock returns ErrLost, and
 // still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns
 // ErrNoQuorum or the error of ctx if no quorum confirmed the release: unreachable masters get the release later, and
-// their keys expire with the TTL at the latest. In each case the lock is no longer held. Unlock of a nil Lock, which a
-// failed call returns, is an error, as are Extend, SetValue, Export and Downgrade; the other methods panic.
+// their keys expire with the TTL at the latest. In each case the lock is no longer held.
+//
+// Unlock, Extend, SetValue, Export and Downgrade of a nil Lock, which a failed call returns, return [ErrInvalid]; the
+// other methods panic.
 func (k *Lock) Unlock(ctx context.Context) error {
-	if k == nil {
-		return errNoLock
+	if err := k.check(ctx, redlockinfo.OpUnlock); err != nil {
+		if !k.isNil() { // release it, since a caller may ignore the error
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = k.Unlock(ended)
+		}
+		return err
 	}
 	return traced(ctx, k.held.Client(), redlockinfo.OpUnlock, k.Name(), func(t *tracedCall) error {
 		err := public(k.held.Unlock(ctx))
@@ -76,8 +105,6 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	})
 }
 
-var errNoLock = client.Invalid("the lock is nil: the call that should have returned it has failed; see its error")
-
 // Context returns a copy of parent that ends when the lock ends; if the lock was lost, the cause is [ErrLost] (see
 // [context.Cause]). The returned context owns the name, as do contexts derived from it: with such a context, calls that
 // lock the name re-enter the lock if they have [WithReentry], and otherwise fail with [ErrReentry]. Code that gets this
@@ -87,7 +114,10 @@ var errNoLock = client.Invalid("the lock is nil: the call that should have retur
 // suspended. After a suspension, the Done channel, and contexts derived from this one, may be up to a tenth of a second
 // late.
 func (k *Lock) Context(parent context.Context) context.Context {
-	return k.held.Context(parent)
+	if parent == nil {
+		panic(fmt.Sprintf("redlock: context of lock %.80q: the parent is nil", k.Name()))
+	}
+	return k.lock().Context(parent)
 }
 
 // FromContext returns the lock that owns ctx: the innermost one or, if a name is given, the innermost one of that name.
@@ -97,6 +127,9 @@ func (k *Lock) Context(parent context.Context) context.Context {
 // FromContext returns nil and false if no such lock owns ctx, or if no name is given and the innermost context is that
 // of a [Locks] of several names. It does not block.
 func FromContext(ctx context.Context, name ...string) (*Lock, bool) {
+	if ctx == nil {
+		return nil, false
+	}
 	k, ok := client.LockIn(ctx, name...).(*Lock)
 	return k, ok
 }
@@ -107,7 +140,7 @@ func FromContext(ctx context.Context, name ...string) (*Lock, bool) {
 //
 // For a lock that has ended, ReleaseRequested returns nil, a channel that blocks forever. It does not block. The
 // message of the request may be lost, so work must not depend on it.
-func (k *Lock) ReleaseRequested() <-chan struct{} { return k.held.Requested() }
+func (k *Lock) ReleaseRequested() <-chan struct{} { return k.lock().Requested() }
 
 // SetValue sets the value of the lock. [Locker.Inspect], [Locker.Watch] and `redlock who` show the value, for example
 // the address and the version of a leader. A value is UTF-8 of at most 1 KiB, and empty until it is set.
@@ -122,8 +155,8 @@ func (k *Lock) ReleaseRequested() <-chan struct{} { return k.held.Requested() }
 // SetValue returns [ErrInvalid] and sends nothing if the value is invalid, or if the lock is one of an [RWLock], which
 // has no value.
 func (k *Lock) SetValue(ctx context.Context, value string) error {
-	if k == nil {
-		return errNoLock
+	if err := k.check(ctx, redlockinfo.OpSetValue); err != nil {
+		return err
 	}
 	return traced(ctx, k.held.Client(), redlockinfo.OpSetValue, k.Name(), func(t *tracedCall) error {
 		t.set(k.Token(), 0)
@@ -139,7 +172,7 @@ func (k *Lock) SetValue(ctx context.Context, value string) error {
 //
 // Any client with the handle can take over the lock. The handle contains no credentials.
 func (k *Lock) Export() (string, error) {
-	if k == nil {
+	if k.isNil() {
 		return "", errNoLock
 	}
 	handle, err := k.held.Export()

@@ -220,13 +220,13 @@ func (l *Locker) TryDo(
 // are held. Errors are those of Lock; the LockError names the name that could not be locked. After an error nothing is
 // held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return l.lockAll(ctx, names, opts, true)
+	return l.lockAll(ctx, redlockinfo.OpLockAll, names, opts)
 }
 
 // TryLockAll acquires the locks of all names, or none, and does not wait for other holders. Errors are those of
 // [Locker.TryLock] for the first name that was refused.
 func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return l.lockAll(ctx, names, opts, false)
+	return l.lockAll(ctx, redlockinfo.OpTryLockAll, names, opts)
 }
 
 // DoAll runs f while holding the locks of all names, as [Locker.Do] does for one name. [Locks.Of] returns the lock of
@@ -234,14 +234,14 @@ func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOpt
 func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context, locks *Locks) error, opts ...LockOption,
 ) error {
-	if f == nil {
-		return notRun(errNoFunction)
-	}
-	if err := l.beginAll(ctx, names, true); err != nil {
+	if err := l.beginAll(ctx, redlockinfo.OpLockAll, names); err != nil {
 		return notRun(err)
 	}
 	defer client.SetOf(l).Of(names[0]).End()
-	locks, err := l.takeAll(ctx, names, opts, true)
+	if f == nil {
+		return notRun(noFunction(names[0]))
+	}
+	locks, err := l.takeAll(ctx, redlockinfo.OpLockAll, names, opts)
 	if err != nil {
 		return notRun(err)
 	}
@@ -279,6 +279,9 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 // master that can be reached, whether the master votes or not, and writes nothing. A name without a holder is free only
 // if Free is set. If fewer than a quorum answered, Inspect returns ErrNoQuorum, or the error of ctx.
 func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
+	if err := client.CheckContext(ctx, redlockinfo.OpInspect, name); err != nil {
+		return redlockinfo.Inspection{}, err
+	}
 	i, err := client.SetOf(l).Of(name).Inspect(ctx, name)
 	return i, public(err)
 }
@@ -292,7 +295,9 @@ func (l *Locker) Inspect(ctx context.Context, name string) (redlockinfo.Inspecti
 // WaitReady returns [ErrNoQuorum] with the error of ctx and the reason of each master that cannot grant a lock, or
 // ErrClosed.
 func (l *Locker) WaitReady(ctx context.Context) error {
-	return client.SetOf(l).Each(func(_ int, c *client.Client) error { return c.WaitReady(ctx) })
+	return client.SetOf(l).EachIn(ctx, redlockinfo.OpWaitReady, func(_ int, c *client.Client) error {
+		return c.WaitReady(ctx)
+	})
 }
 
 // Healthy returns nil if a majority of the masters can grant a lock. Otherwise it returns ErrNoQuorum with the reason
@@ -303,7 +308,9 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 // probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for masters to
 // recover; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
 func (l *Locker) Healthy(ctx context.Context) error {
-	return client.SetOf(l).Each(func(_ int, c *client.Client) error { return c.Healthy(ctx) })
+	return client.SetOf(l).EachIn(ctx, redlockinfo.OpHealthy, func(_ int, c *client.Client) error {
+		return c.Healthy(ctx)
+	})
 }
 
 // Shutdown waits until no lock is held and no call is under way, in any shard, and then closes the Locker as

@@ -12,9 +12,11 @@ type request struct {
 	client.Request
 	client *client.Client
 	opts   []LockOption
-	// take is the method of the client that acquires a lock of this kind.
-	take func(*client.Client, context.Context, client.Request) (*client.Lock, error)
+	take   taker
 }
+
+// A taker is the method of a client that acquires a lock of one kind.
+type taker func(*client.Client, context.Context, client.Request) (*client.Lock, error)
 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
 func (l *Locker) request(name string, opts []LockOption, wait bool) request {
@@ -45,7 +47,7 @@ func (r request) acquire(ctx context.Context) (*Lock, error) {
 // do implements the methods that run a function under a lock.
 func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock) error) error {
 	if f == nil {
-		return notRun(errNoFunction)
+		return notRun(noFunction(r.Name))
 	}
 	if err := begin(ctx, r.client, redlockinfo.OpDo, r.Name); err != nil {
 		return notRun(err)

@@ -72,13 +72,19 @@ func (s *RWLock) reader(opts []LockOption, wait bool) request {
 	if !wait {
 		op = redlockinfo.OpTryRLock
 	}
-	return request{client.Request{Op: op, Name: s.name, Wait: wait}, s.client, opts, (*client.Client).AcquireReader}
+	return s.request(op, opts, wait, (*client.Client).AcquireReader)
 }
 
 // writer returns a call for the lock of the writer.
 func (s *RWLock) writer(opts []LockOption, wait bool) request {
-	r := client.Request{Op: opOf(wait), Name: s.name, Wait: wait}
-	return request{r, s.client, opts, (*client.Client).AcquireWriter}
+	return s.request(opOf(wait), opts, wait, (*client.Client).AcquireWriter)
+}
+
+func (s *RWLock) request(op redlockinfo.Op, opts []LockOption, wait bool, take taker) request {
+	if s == nil || s.client == nil {
+		panic("redlock: the RWLock is nil, or not made by Locker.RWLock")
+	}
+	return request{client.Request{Op: op, Name: s.name, Wait: wait}, s.client, opts, take}
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
@@ -90,8 +96,8 @@ func (s *RWLock) writer(opts []LockOption, wait bool) request {
 // used up. If k was re-entered or is not a writer's lock, Downgrade returns ErrInvalid, and k stays held. It returns
 // ErrLost if no majority still has the writer's lock. After any error but ErrInvalid nothing is held.
 func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error) {
-	if k == nil {
-		return nil, errNoLock
+	if err := k.check(ctx, redlockinfo.OpDowngrade); err != nil {
+		return nil, err
 	}
 	c := k.held.Client()
 	c.BeginInner()

@@ -70,6 +70,9 @@ func (s *Semaphore) TryDo(
 
 // request returns a call for a slot.
 func (s *Semaphore) request(opts []LockOption, wait bool) request {
+	if s == nil || s.client == nil {
+		panic("redlock: the Semaphore is nil, or not made by Locker.Semaphore")
+	}
 	take := func(c *client.Client, ctx context.Context, r client.Request) (*client.Lock, error) {
 		return c.AcquireSlot(ctx, s.size, r)
 	}

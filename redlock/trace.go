@@ -107,8 +107,8 @@ func acquiring(
 
 // begin begins a call that acquires locks; see [client.Client.Begin].
 func begin(ctx context.Context, c *client.Client, op redlockinfo.Op, name string) error {
-	if ctx == nil {
-		return client.Invalid("%s %.80q: the context is nil", op, name)
+	if err := client.CheckContext(ctx, op, name); err != nil {
+		return err
 	}
 	if err := c.Begin(ctx); err != nil {
 		return traced(ctx, c, op, name, func(*tracedCall) error { return err })

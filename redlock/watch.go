@@ -16,7 +16,7 @@ const watchPause = time.Second
 // Watch reports the holder or leader of name: immediately, and then whenever the holder or its value ([Lock.SetValue])
 // changes. Without a holder, the ID is "", and Free shows whether that is certain. Watch inspects the name once a
 // second and does not compete for the lock. If inspections fail, Watch reports the first error, and nothing more until
-// an inspection succeeds. Watch ends when ctx ends, when the Locker is closed, or when the loop ends:
+// an inspection succeeds. Watch ends when ctx ends, when the Locker is closed, when the loop ends, or after ErrInvalid:
 //
 //	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
 //
@@ -32,6 +32,9 @@ func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[redlockinfo.I
 		for last := (report{}); ; {
 			h, err := l.Inspect(ctx, name)
 			switch {
+			case errors.Is(err, ErrInvalid): // another inspection would fail, too
+				yield(h, err)
+				return
 			case ctx.Err() != nil || errors.Is(err, ErrClosed):
 				return
 			case err != nil && !failing, err == nil && (!reported || failing || last != report{h.ID, h.Value, h.Free}):

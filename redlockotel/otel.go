@@ -259,6 +259,7 @@ var states = []redlockinfo.State{
 // and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters these metrics.
 // Call stop before you discard l.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
+	admin.Of(l) // panics if l is nil
 	var errs [13]error
 	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
 		c, *err = w.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))

@@ -9,17 +9,14 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// AcquireAll implements LockAll and TryLockAll of package redlock. acquire calls [Client.Acquire]. The locks of the
-// result are sorted by name, without duplicates.
+// AcquireAll implements LockAll and TryLockAll of package redlock, as op says. acquire calls [Client.Acquire]. The locks
+// of the result are sorted by name, without duplicates.
 func (s *Set) AcquireAll(
-	ctx context.Context, names []string, all *Settings, wait bool,
+	ctx context.Context, op redlockinfo.Op, names []string, all *Settings,
 	acquire func(context.Context, *Client, Request) (*Lock, error),
 ) ([]*Lock, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	op := redlockinfo.OpLockAll
-	if !wait {
-		op = redlockinfo.OpTryLockAll
-	}
+	wait := op == redlockinfo.OpLockAll
 	for _, name := range names {
 		c := s.Of(name)
 		if err := c.CheckName(name); err != nil {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -210,6 +211,14 @@ func (e *Error) RetryAfter() time.Duration {
 func Invalid(format string, args ...any) error {
 	err := fmt.Errorf("redlock: "+format, args...)
 	return fault.New(err.Error(), fault.ErrInvalid, err)
+}
+
+// CheckContext returns an error if the context of a call is nil.
+func CheckContext(ctx context.Context, op redlockinfo.Op, name string) error {
+	if ctx == nil {
+		return Invalid("%s %.80q: the context is nil", op, name)
+	}
+	return nil
 }
 
 // Join joins errors like errors.Join, but its text has one line.

@@ -48,10 +48,18 @@ func (s *Set) Handle() Handle { return Handle{s} }
 func (h Handle) set() *Set { return h.s }
 
 // Locker is implemented by the types that embed a [Handle]: *redlock.Locker.
-type Locker interface{ set() *Set }
+type Locker[T any] interface {
+	*T
+	set() *Set
+}
 
-// SetOf returns the Set of l.
-func SetOf(l Locker) *Set { return l.set() }
+// SetOf returns the Set of l. It panics if l is nil, for example because the error of redlock.Open was ignored.
+func SetOf[T any, L Locker[T]](l L) *Set {
+	if l == nil || l.set() == nil {
+		panic("redlock: the Locker is nil, or not made by Open or New: see the error of the call that makes it")
+	}
+	return l.set()
+}
 
 // New returns a Set with one client for each transport. If sharded is true, or the transports are those of a cluster,
 // it numbers the clients and joins them, even a single one. If owned is true, Close closes the transports.
@@ -179,6 +187,14 @@ func (s *Set) Each(f func(i int, c *Client) error) error {
 	})...)
 }
 
+// EachIn is Each for a call with a context, which must not be nil.
+func (s *Set) EachIn(ctx context.Context, op redlockinfo.Op, f func(i int, c *Client) error) error {
+	if err := CheckContext(ctx, op, s.Clients[0].cfg.Prefix); err != nil {
+		return err
+	}
+	return s.Each(f)
+}
+
 // Public returns an error of a client in the form that users see.
 func (s *Set) Public(err error) error { return s.public(err) }
 
@@ -187,6 +203,9 @@ const shutdownPoll = 10 * time.Millisecond
 
 // Shutdown implements Shutdown of package redlock.
 func (s *Set) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		return Invalid("shutdown: the context is nil")
+	}
 	s.work.stops.Store(true)
 	for _, c := range s.Clients {
 		c.queue.StopLingering()

@@ -199,11 +199,13 @@ func (m *Masters) Free(name string) {
 }
 
 // Lose deletes the lock of name on every master without notifying the waiters, as if the TTL of the lock had expired.
-// The holder has lost the lock, and notices the loss at its next extension, a third of the TTL after the last one.
-func (m *Masters) Lose(name string) {
+// The holder has lost the lock, and notices the loss at its next extension, a third of the TTL after the last one. Lose
+// reports whether a master had the lock.
+func (m *Masters) Lose(name string) (had bool) {
 	for _, one := range m.list {
-		one.Evict(name)
+		had = one.Evict(name) || had
 	}
+	return had
 }
 
 // Holder returns the id of the lease that holds name on the largest number of masters, and that number. It returns ""

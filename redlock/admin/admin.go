@@ -14,14 +14,19 @@ import (
 // An Admin provides the calls of an operator. They act on the masters rather than on the locks of this client, and most
 // of them are subcommands of the command redlock. Calls without the name of a lock or a master act on all shards, and
 // their errors name the shard.
-type Admin struct{ set *client.Set }
+type Admin struct{ locker *redlock.Locker }
 
 // Of returns the operator calls of l. Of sends nothing.
-func Of(l *redlock.Locker) Admin { return Admin{client.SetOf(l)} }
+func Of(l *redlock.Locker) Admin {
+	client.SetOf(l) // panics if l is nil
+	return Admin{l}
+}
+
+func (a Admin) set() *client.Set { return client.SetOf(a.locker) }
 
 // Masters returns the state of each master, shard by shard and in the order of the configuration. It sends nothing and
 // does not block.
-func (a Admin) Masters() []redlockinfo.Master { return a.set.Masters() }
+func (a Admin) Masters() []redlockinfo.Master { return a.set().Masters() }
 
 // Check says whether locks can be acquired, and what is wrong with the masters: what each master answers to a client of
 // this prefix, and why masters do not vote or grant no locks. A missing quorum is a separate finding of severity
@@ -32,8 +37,8 @@ func (a Admin) Masters() []redlockinfo.Master { return a.set.Masters() }
 // within two dial timeouts, or when ctx ends. If the check of a shard fails, Check returns an error and the verdict on
 // the other shards.
 func (a Admin) Check(ctx context.Context) (redlockinfo.Verdict, error) {
-	list := make([]redlockinfo.Verdict, len(a.set.Clients))
-	err := a.set.Each(func(i int, c *client.Client) (err error) {
+	list := make([]redlockinfo.Verdict, len(a.set().Clients))
+	err := a.set().EachIn(ctx, redlockinfo.OpCheck, func(i int, c *client.Client) (err error) {
 		list[i], err = c.Check(ctx)
 		return err
 	})
@@ -51,7 +56,9 @@ func (a Admin) Check(ctx context.Context) (redlockinfo.Verdict, error) {
 // error lists the masters that do not vote; the others vote. Admit may be repeated. With [redlock.WithoutRestartGuard]
 // it does nothing. Tests that start servers can call redlocktest.Admit, which needs no Locker.
 func (a Admin) Admit(ctx context.Context) error {
-	return a.set.Each(func(_ int, c *client.Client) error { return c.Admit(ctx) })
+	return a.set().EachIn(ctx, redlockinfo.OpAdmit, func(_ int, c *client.Client) error {
+		return c.Admit(ctx)
+	})
 }
 
 // Quarantine puts the master named addr into quarantine. It replaces an admission record that names other masters or
@@ -60,14 +67,14 @@ func (a Admin) Admit(ctx context.Context) error {
 // configuration of this Locker.
 func (a Admin) Quarantine(ctx context.Context, addr string) error {
 	var known atomic.Bool // a master outside a cluster is in the shard of each bucket
-	err := a.set.Each(func(_ int, c *client.Client) error {
+	err := a.set().EachIn(ctx, redlockinfo.OpQuarantine, func(_ int, c *client.Client) error {
 		has, err := c.Quarantine(ctx, addr)
 		if has {
 			known.Store(true)
 		}
 		return err
 	})
-	if !known.Load() {
+	if ctx != nil && !known.Load() {
 		return client.Invalid("no master is named %q", addr)
 	}
 	return err
@@ -89,13 +96,15 @@ func (a Admin) Quarantine(ctx context.Context, addr string) error {
 // a master, and if the restart guard is off. It returns ErrNoQuorum with the reason of each master that does not have
 // the new value. Other errors are the error of ctx, and ErrClosed.
 func (a Admin) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
-	return a.set.Each(func(_ int, c *client.Client) error { return c.RaiseMaxTTL(ctx, d) })
+	return a.set().EachIn(ctx, redlockinfo.OpRaiseMaxTTL, func(_ int, c *client.Client) error {
+		return c.RaiseMaxTTL(ctx, d)
+	})
 }
 
 // Configuration returns the current configuration of each shard. It names the masters as [pool.Pool.Addr] does.
 func (a Admin) Configuration() []redlock.Configuration {
-	list := make([]redlock.Configuration, len(a.set.Clients))
-	for i, c := range a.set.Clients {
+	list := make([]redlock.Configuration, len(a.set().Clients))
+	for i, c := range a.set().Clients {
 		list[i] = redlock.Configuration(c.Configuration())
 	}
 	return list
@@ -124,10 +133,11 @@ func (a Admin) Configuration() []redlock.Configuration {
 // A Locker that was suspended while the deployment changed accepts any later configuration; until it gets one, it
 // acquires nothing. Concurrent calls run one after the other.
 func (a Admin) Reconfigure(ctx context.Context, next ...redlock.Configuration) error {
-	if len(next) != len(a.set.Clients) {
-		return client.Invalid("%d configurations, but there are %d shards: give one for each", len(next), len(a.set.Clients))
+	if ctx != nil && len(next) != len(a.set().Clients) {
+		return client.Invalid("%d configurations, but there are %d shards: give one for each",
+			len(next), len(a.set().Clients))
 	}
-	return a.set.Each(func(i int, c *client.Client) error {
+	return a.set().EachIn(ctx, redlockinfo.OpReconfigure, func(i int, c *client.Client) error {
 		return c.Reconfigure(ctx, client.Configuration(next[i]))
 	})
 }
@@ -151,8 +161,11 @@ func (a Admin) Reconfigure(ctx context.Context, next ...redlock.Configuration) e
 // that extends the lock at that moment may restore it on masters that have deleted it: inspect the name again, and
 // repeat the call if the lease still exists.
 func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
-	released, err = a.set.Of(name).ForceRelease(ctx, name, id)
-	return released, a.set.Public(err)
+	if err = client.CheckContext(ctx, redlockinfo.OpForceRelease, name); err != nil {
+		return 0, err
+	}
+	released, err = a.set().Of(name).ForceRelease(ctx, name, id)
+	return released, a.set().Public(err)
 }
 
 // RequestRelease asks the holder of name to release the lock, and returns how many holders have received the request: 0
@@ -164,6 +177,9 @@ func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int,
 // The request is a message that is not stored. It reaches a client that has called ReleaseRequested, or that has held
 // the lock for a second. Errors are those of [redlock.Locker.Inspect].
 func (a Admin) RequestRelease(ctx context.Context, name string) (heard int, err error) {
-	heard, err = a.set.Of(name).RequestRelease(ctx, name)
-	return heard, a.set.Public(err)
+	if err = client.CheckContext(ctx, redlockinfo.OpRequestRelease, name); err != nil {
+		return 0, err
+	}
+	heard, err = a.set().Of(name).RequestRelease(ctx, name)
+	return heard, a.set().Public(err)
 }

@@ -22,6 +22,9 @@ import (
 // Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
 // ConfigMap volume, unless the volume is mounted by subPath.
 func Follow(ctx context.Context, locker *redlock.Locker, path string) {
+	if ctx == nil {
+		panic("redlockfile: Follow: the context is nil")
+	}
 	var used []redlock.Configuration
 	log, logged := client.SetOf(locker).Logger(), ""
 	for {

@@ -117,6 +117,7 @@ const (
 	OpInspect        Op = "inspect" // also of Watch
 	OpHealthy        Op = "health check"
 	OpWaitReady      Op = "wait ready"
+	OpCheck          Op = "check"
 	OpAdmit          Op = "admit"
 	OpQuarantine     Op = "quarantine"
 	OpRaiseMaxTTL    Op = "raise max TTL"

@@ -23,6 +23,12 @@ import (
 // Admit must only be used for servers on which no client can hold a lock. It may be repeated. The error names each
 // server that was not admitted; the other servers are admitted.
 func Admit(ctx context.Context, urls ...string) error {
+	switch {
+	case ctx == nil:
+		return errors.New("redlocktest: Admit: the context is nil")
+	case len(urls) == 0:
+		return errors.New("redlocktest: Admit: no URLs: name all servers")
+	}
 	errs, list := make([]error, len(urls)), make([]string, len(urls))
 	for i, u := range urls {
 		list[i] = pool.URL(u).Name

@@ -1,6 +1,7 @@
 package redlocktest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
@@ -34,7 +35,10 @@ func (m *Master) Resume() { m.m.Resume() }
 
 // Delay delays each message to the master by d, and each reply by d. The default is no delay. Messages already in
 // flight keep their delay.
-func (m *Master) Delay(d time.Duration) { m.m.Delay(d) }
+func (m *Master) Delay(d time.Duration) {
+	checkUnit("Delay", d)
+	m.m.Delay(d)
+}
 
 // Refuse makes every script fail without an effect. text is the error, such as "OOM command not allowed when used
 // memory > 'maxmemory'."; an empty text makes scripts succeed again.
@@ -48,4 +52,17 @@ func (m *Master) DropRequests(n int) { m.m.DropRequests(n) }
 
 // SetClock sets the master's clock to time.Now plus offset. From then on the clock advances rate seconds per second; a
 // rate of 1 is correct. The default is SetClock(0, 1).
-func (m *Master) SetClock(offset time.Duration, rate float64) { m.m.SetClock(offset, rate) }
+func (m *Master) SetClock(offset time.Duration, rate float64) {
+	if checkUnit("SetClock", offset.Abs()); rate < 0 {
+		panic(fmt.Sprintf("redlocktest: SetClock: the rate %v is negative; a rate of 1 is correct", rate))
+	}
+	m.m.SetClock(offset, rate)
+}
+
+// checkUnit panics if a duration is negative, or was most likely given without a unit.
+func checkUnit(call string, d time.Duration) {
+	if d < 0 || d > 0 && d < 10*time.Microsecond {
+		panic(fmt.Sprintf("redlocktest: %s(%v): must be 0, or at least 10µs; a number without a unit is in nanoseconds",
+			call, d))
+	}
+}

@@ -2,6 +2,7 @@ package redlocktest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -23,7 +25,10 @@ func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *M
 	if c, err := client.Configure(opts); err == nil { // otherwise New reports err
 		prefix, maxTTL = c.Prefix, c.MaxTTL
 	}
-	masters := New(n, Prefix(prefix), MaxTTL(maxTTL))
+	if err := scripts.CheckPrefix(prefix); err != nil {
+		t.Fatalf("redlocktest: %v", err)
+	}
+	masters := New(n, Prefix(prefix), option(memory.MaxTTL(maxTTL))) // redlock.New checks the max TTL
 	t.Cleanup(masters.Close)
 	p, err := masters.Pool()
 	if err != nil {
@@ -58,11 +63,19 @@ func Prefix(prefix string) Option { return option(memory.Prefix(prefix)) }
 
 // MaxTTL sets the max TTL for which the masters are admitted, which must be the max TTL of the Lockers. The default is
 // 30 s.
-func MaxTTL(d time.Duration) Option { return option(memory.MaxTTL(d)) }
+func MaxTTL(d time.Duration) Option {
+	checkUnit("MaxTTL", d)
+	return option(memory.MaxTTL(d))
+}
 
 // Shard makes masters that are admitted as the shard with this number, from 1, of count shards: see
 // [redlock.NewSharded]. By default the masters are not part of a sharded deployment.
-func Shard(number, count int) Option { return option(memory.Shard(number, count)) }
+func Shard(number, count int) Option {
+	if err := sharding.Check(scripts.Shard{Number: number, Of: count}); err != nil {
+		panic(fmt.Sprintf("redlocktest: Shard(%d, %d): %v", number, count, err))
+	}
+	return option(memory.Shard(number, count))
+}
 
 // Masters is a set of in-memory masters.
 type Masters struct {
@@ -106,16 +119,42 @@ func (m *Masters) Dial(ctx context.Context, network, addr string) (net.Conn, err
 func (m *Masters) Listen() ([]string, error) { return m.set.Listen() }
 
 // Take makes another client hold name on every master for ttl, even if the name was held. The previous holder notices
-// at its next extension.
-func (m *Masters) Take(name string, ttl time.Duration) { m.set.Take(name, ttl) }
+// at its next extension. Take panics if the name is invalid or ttl is below 1 ms.
+func (m *Masters) Take(name string, ttl time.Duration) {
+	checkName("Take", name)
+	if ttl < time.Millisecond {
+		panic(fmt.Sprintf("redlocktest: Take %.80q for %v: must be at least 1ms; a number without a unit is in nanoseconds",
+			name, ttl))
+	}
+	m.set.Take(name, ttl)
+}
 
 // Free ends the lock of name on every master like the Unlock of its holder: the masters notify the first subscribed
-// waiter, which then gets the lock.
-func (m *Masters) Free(name string) { m.set.Free(name) }
+// waiter, which then gets the lock. Free panics if no plain lock, reader or writer has the name.
+func (m *Masters) Free(name string) {
+	checkName("Free", name)
+	if id, _ := m.set.Holder(name); id == "" {
+		panic(fmt.Sprintf("redlocktest: Free %.80q: nobody holds the name, or it is a semaphore", name))
+	}
+	m.set.Free(name)
+}
 
 // Lose deletes the lock of name on every master without notification, as if its TTL had expired. The holder learns of
-// the loss at its next extension, a third of the TTL after the previous extension.
-func (m *Masters) Lose(name string) { m.set.Lose(name) }
+// the loss at its next extension, a third of the TTL after the previous extension. Lose panics if nobody has the
+// name.
+func (m *Masters) Lose(name string) {
+	checkName("Lose", name)
+	if !m.set.Lose(name) {
+		panic(fmt.Sprintf("redlocktest: Lose %.80q: nobody holds the name", name))
+	}
+}
+
+// checkName panics if a name is invalid.
+func checkName(call, name string) {
+	if err := scripts.CheckName(name); err != nil {
+		panic(fmt.Sprintf("redlocktest: %s %.80q: %v", call, name, err))
+	}
+}
 
 // Close cuts every connection, closes every listener, and returns when all goroutines have ended. Clients cannot
 // connect afterwards. A second Close does nothing.
