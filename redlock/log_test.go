@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func TestLongHoldIsLoggedOnce(t *testing.T) {
@@ -51,25 +52,47 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 }
 
 // The log warns once about a call that waits for a lock of its own Locker with a context that never ends, because
-// such a call may wait for itself.
+// such a call may wait for itself. The error of a call that ends says that this Locker has the name.
 func TestSelfDeadlockIsLogged(t *testing.T) {
+	for op, call := range acquirers {
+		if op == redlockinfo.OpLockAll || strings.HasPrefix(string(op), "try ") {
+			continue // LockAll waits by Lock, and tries do not wait
+		}
+		subtest(t, string(op), 3, func(w *cluster) {
+			var h logbook
+			const text = "waits for a lock of this Locker"
+			l := w.locker(h.option())
+			k := w.holdAs(op, l, "n")
+			err := call(w.withTimeout(time.Minute), l, "n")
+			h.wants(w, 0, text)
+			w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
+			if !strings.Contains(err.Error(), ", by another call of this Locker; ") {
+				w.Errorf("the error is %v", err)
+			}
+			deadlock := make(chan error, 1)
+			go func() { deadlock <- call(context.Background(), l, "n", redlock.WithQuorumWait(time.Hour)) }()
+			after(2 * time.Second)
+			h.wants(w, 1, text, "lock=n", "held=", "pass the context of its lock")
+			after(5 * time.Minute)
+			h.wants(w, 1, text)
+			w.noError(k.Unlock(w.Context()))
+			w.noError(<-deadlock)
+		})
+	}
+}
+
+// A call that waits for a slot is no warning while another Locker has one of the slots.
+func TestWaitForSlotOfAnotherIsNotLogged(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var h logbook
 		l := w.locker(h.option())
-		k := must(l.Lock(w.Context(), "n"))(w)
-		ended, cancel := context.WithCancel(context.Background())
-		bounded := w.goLock(ended, l, "n")
+		must(l.Semaphore("n", 2).Acquire(w.Context()))(w)
+		k := must(w.locker().Semaphore("n", 2).Acquire(w.Context()))(w)
+		got := make(chan error, 1)
+		go func() { got <- errOf(l.Semaphore("n", 2).Acquire(context.Background())) }()
 		after(time.Minute)
 		h.wants(w, 0, "waits for a lock of this Locker")
-		cancel()
-		w.isError(bounded.mustFail(time.Second), context.Canceled)
-		deadlock := w.goLock(context.Background(), l, "n")
-		after(1100 * time.Millisecond)
-		h.wants(w, 1, "waits for a lock of this Locker", "lock=n", "held=", "pass the context of its lock")
-		after(5 * time.Minute)
-		h.wants(w, 1, "waits for a lock of this Locker")
-		w.noError(k.Unlock(w.Context()))
-		w.noError(deadlock.mustLock(time.Second).Unlock(w.Context()))
+		w.noError(k.Unlock(w.Context()), <-got)
 	})
 }
 

@@ -24,10 +24,11 @@ type Request struct {
 	Settings *Settings
 	Stats    *Stats // records the rounds of the call, unless nil
 
-	role   scripts.Role
-	queue  queue         // of the locks of this role
-	once   bool          // whether a request that does not wait makes only one attempt
-	called clock.Instant // when the call began; zero: now
+	role    scripts.Role
+	queue   queue         // of the locks of this role
+	once    bool          // whether a request that does not wait makes only one attempt
+	endless bool          // whether nothing ends the wait but the lock; acquire sets it if the context never ends
+	called  clock.Instant // when the call began; zero: now
 }
 
 // Stats describes the rounds of a call.
@@ -61,6 +62,7 @@ func (c *Client) acquire(ctx context.Context, r Request) (k *Lock, err error) {
 	if err != nil {
 		return nil, err
 	}
+	r.endless = r.endless || r.Settings.endless(ctx)
 	err = c.limited(ctx, r.Settings.WaitLimit, r.Settings.QuorumWait, func(ctx context.Context) error {
 		for {
 			if k, err = c.grant(ctx, &r, own); err == nil {
@@ -111,7 +113,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 	case r.queues():
 		both.Call = waitqueue.Call{
 			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
-			Fair: s.Fair, Called: r.called, Poll: s.Poll, Stats: r.Stats,
+			Fair: s.Fair, Endless: r.endless, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
 		err = r.queue.Lock(ctx, string(r.Op), &both.Call)
 	default:
@@ -181,11 +183,16 @@ func (c *Client) refusal(r *Request, err error) error {
 	err = failed(r.Op, r.Name, err)
 	var e *Error
 	held := errors.As(err, &e) && errors.Is(e.Failure.Decision, round.ErrHeld)
-	if l := c.queue.Holder(r.Name); l != nil && held {
-		i := l.Info()
-		e.here, e.Left, e.Failure.Holder, e.Failure.Token = true, max(0, i.Left), l.ID, i.Token
-		_, e.Holder = scripts.LeaseLabel(l.ID)
+	if !held {
+		return err
 	}
+	if l := c.queue.Holder(r.Name); l != nil { // then the masters may not have been asked
+		i := l.Info()
+		e.Left, e.Failure.Holder, e.Failure.Token = max(0, i.Left), l.ID, i.Token
+	}
+	var owner string
+	owner, e.Holder = scripts.LeaseLabel(e.Failure.Holder)
+	e.here = owner == c.leases.Owner
 	return err
 }
 

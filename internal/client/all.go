@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// AcquireAll implements LockAll and TryLockAll of package redlock, as op says. acquire calls [Client.Acquire]. The locks
-// of the result are sorted by name, without duplicates.
+// AcquireAll implements LockAll and TryLockAll of package redlock, as op says. acquire calls [Client.Acquire]. The
+// locks of the result are sorted by name, without duplicates.
 func (s *Set) AcquireAll(
 	ctx context.Context, op redlockinfo.Op, names []string, all *Settings,
 	acquire func(context.Context, *Client, Request) (*Lock, error),

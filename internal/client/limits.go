@@ -99,3 +99,6 @@ func (c *Client) withQuorumWait(ctx context.Context, wait time.Duration) (contex
 		giveUp(nil)
 	}
 }
+
+// endless reports whether neither ctx nor the wait limit ends the wait of a call.
+func (s *Settings) endless(ctx context.Context) bool { return ctx.Done() == nil && s.WaitLimit == 0 }

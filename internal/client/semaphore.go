@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type slotCall struct {
 	slots    []string // names of the slots: see scripts.Slot
 	settings *Settings
 	each     Settings      // of the call for each slot; the context of the call has the limit
+	endless  bool          // whether the call waits, without a limit, while this client has all slots
 	called   clock.Instant // the time of the call in the queues of all slots
 }
 
@@ -66,6 +68,9 @@ func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock,
 	}
 	lock, err := s.try(ctx, wait, stats)
 	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
+		s.endless = s.settings.endless(ctx) && !slices.ContainsFunc(s.slots, func(slot string) bool {
+			return s.c.queue.Holder(slot) == nil
+		})
 		lock, err = s.await(ctx, stats)
 	}
 	return lock, err
@@ -75,7 +80,7 @@ func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock,
 func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
 	return s.c.acquire(ctx, Request{
 		Op: s.op, Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, queue: s.c.queue, once: once,
-		called: s.called,
+		endless: s.endless && !once && i == 0, called: s.called,
 	})
 }
 

@@ -127,6 +127,7 @@ type ownership struct {
 	depth    int   // number of holds that are not unlocked
 	entering int32 // number of re-entries under way, which have no Hold yet
 	reported bool  // whether HeldLong has returned true
+	awaited  bool  // whether AwaitedLong has returned true
 	// requested is closed when another client requests a release; nil: the holder has not called Requested.
 	requested chan struct{}
 	terms     Terms
@@ -217,6 +218,18 @@ func (l *Lease) HeldLong() bool {
 	d := o.terms.HoldWarning
 	long := l.state == live && !o.reported && d > 0 && o.terms.MaxHold == 0 && l.heldLocked(now) >= d
 	o.reported = o.reported || long
+	return long
+}
+
+// AwaitedLong reports whether the ownership of the lease has lasted for d. It returns true only once for each
+// ownership.
+func (l *Lease) AwaitedLong(d time.Duration) bool {
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.ownership
+	long := l.state == live && !o.awaited && l.heldLocked(now) >= d
+	o.awaited = o.awaited || long
 	return long
 }
 

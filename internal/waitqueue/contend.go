@@ -62,7 +62,7 @@ func (q *Queue) contend(ctx context.Context, op string, c *Call) error {
 		switch {
 		case state == holding:
 			return nil
-		case state == queued && ctx.Done() == nil: // the call may wait forever for a lock of its own caller
+		case state == queued && c.Endless: // the call may wait forever for a lock of its own caller
 			changed = nil
 			n.watch = min(max(2*n.watch, ownHoldPause), time.Minute)
 			timer = time.After(n.watch)
@@ -89,8 +89,8 @@ func (q *Queue) contend(ctx context.Context, op string, c *Call) error {
 		if cause := q.sleep(ctx, c, changed, timer); cause != nil {
 			return n.abandon(ctx, cause)
 		}
-		if n.watch > 0 {
-			q.noticeOwnHold(c)
+		if c.Endless {
+			n.noticeOwnHold()
 		}
 	}
 }

@@ -26,8 +26,8 @@ type Env struct {
 	Subscribe func() Subscription
 	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
 	Starved func()
-	// OwnHold is called, with no lock held, when a call whose context never ends has waited for a second for a lease of
-	// this same Locker. OwnHold is called at most once for each lease.
+	// OwnHold is called, with no lock held, when an endless call has waited for a second for a lease of this same Locker.
+	// OwnHold is called at most once for each holder.
 	OwnHold func(l *lease.Lease)
 }
 
@@ -60,7 +60,6 @@ type nameQueue struct {
 	waiting   levels         // the local queue
 	idle      *lease.Lease   // the lease that lingers, which the next call may take over; nil if none does
 	refusal   *round.Failure // why calls must wait: heldLocally, or how the contender's last attempt failed
-	noticed   *lease.Lease   // the last lease for which OwnHold was called
 }
 
 // heldLocally is the failure of a call that waits while its own Locker holds the name.
@@ -75,6 +74,7 @@ type Call struct {
 	Hold     *lease.Hold         // becomes the hold of the lease that the call gets
 	Priority int
 	Fair     bool
+	Endless  bool                          // whether nothing ends the wait of the call but the lock
 	Called   clock.Instant                 // when the call began, for its place in the masters' queues
 	Poll     func(retry int) time.Duration // returns the pause before a retry (from 1) if no wake-ups can arrive
 

@@ -7,7 +7,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 )
 
-// ownHoldPause is the time for which a call whose context never ends waits for a lease of its own Locker before OwnHold
+// ownHoldPause is the time for which a call that never gives up waits for a lease of its own Locker before OwnHold
 // is called.
 const ownHoldPause = time.Second
 
@@ -64,21 +64,20 @@ func starved(f *round.Failure) bool {
 		!errors.Is(f.Decision, round.ErrOverloaded)
 }
 
-// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it in the
-// local queue. Lock calls it after ownHoldPause, and then at growing intervals of up to a minute.
-func (q *Queue) noticeOwnHold(c *Call) {
+// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while the call waits for it: in
+// the local queue, or on the masters, whose refusal names the holder.
+func (n *contention) noticeOwnHold() {
+	q, c := n.q, n.c
 	q.mu.Lock()
-	nq := c.names
-	l := nq.holder
-	known := l == nil || nq.noticed == l || c.state != queued
-	q.mu.Unlock()
-	if known || l.Info().Held < ownHoldPause {
-		return
+	l := c.names.holder
+	if c.state != queued {
+		l = nil
 	}
-	q.mu.Lock()
-	known, nq.noticed = nq.noticed == l || nq.holder != l, l
 	q.mu.Unlock()
-	if !known && q.OwnHold != nil {
+	if l == nil && n.failure != nil {
+		l = q.Manager.Own(n.failure.Holder)
+	}
+	if l != nil && q.OwnHold != nil && l.AwaitedLong(ownHoldPause) {
 		q.OwnHold(l)
 	}
 }
