@@ -72,7 +72,7 @@ tidy:
 	  go work edit -json | grep -qE "\"DiskPath\": \"(\./)?$$m\"" || { echo "go.work does not have $$m" >&2; exit 1; }; \
 	done; rm -r $$work
 
-docs: ## check that documents are current: commands, code blocks, man page, hazards
+docs: ## check that documents are current (commands, code blocks, man page, hazards), and that the API is compatible
 	for check in .ci/checks/*; do echo $$check; $$check || exit 1; done
 
 ci: lint docs bench-short simulator spec fuzz integration race test ## all that must hold before a change is taken

@@ -62,7 +62,7 @@ func main() {
 		panic(err)
 	}
 	defer locker.Close()
-	err = locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil })
+	err = locker.Do(context.Background(), "orders:42", func(context.Context, *redlock.Lock) error { return nil })
 	fmt.Println("locked:", err)
 }
 `
@@ -101,7 +101,8 @@ func TestReleasedModulesCanBeInstalled(t *testing.T) {
 	}
 	run(dir, "go", "mod", "init", "example.com/user")
 	run(dir, "go", "get", rootModule+"@"+version, rootModule+"/redlockotel@"+version, rootModule+"/redlockprom@"+version,
-		rootModule+"/redlockgoredis@"+version, rootModule+"/redlockrueidis@"+version)
+		rootModule+"/redlockgoredis@"+version, rootModule+"/redlockrueidis@"+version, rootModule+"/redlockvalkey@"+version,
+		rootModule+"/redlockgocron@"+version)
 	run(dir, "go", "mod", "tidy")
 	if out := run(dir, "go", "run", "."); out != "locked: <nil>\n" {
 		t.Errorf("the program printed %q", out)
