@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
@@ -40,6 +41,7 @@ func TestSampleConfiguration(t *testing.T) {
 		t.Skip("needs redis-server")
 	}
 	var urls []string
+	var ends []func()
 	for i := range 3 {
 		port, err := redisproc.FreePort()
 		if err != nil {
@@ -52,7 +54,9 @@ func TestSampleConfiguration(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		end := sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		t.Cleanup(end)
+		ends = append(ends, end)
 		urls = append(urls, fmt.Sprintf("rediss://127.0.0.1:%d", port))
 	}
 	file := func(user, password string) []string {
@@ -91,4 +95,17 @@ func TestSampleConfiguration(t *testing.T) {
 		t.Errorf("run failed: %v\n%s", err, out)
 	}
 	call(t, exitDone, "", append([]string{"ls"}, operator...)...)
+
+	// If a majority is lost for good, the command for redis-cli that is printed works as it is, with TLS and the user.
+	ends[0]()
+	ends[1]()
+	var plan bytes.Buffer
+	run([]string{"set", operator[1]}, &plan, &plan)
+	_, line, _ := strings.Cut(plan.String(), "  2. ")
+	line, _, _ = strings.Cut(line, "\n")
+	del := exec.CommandContext(t.Context(), "sh", "-c", line)
+	del.Stdin = strings.NewReader("CHANGE-THIS-TOO\n")
+	if out, err := del.CombinedOutput(); err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "1") {
+		t.Errorf("%q printed %s, %v; want that one key is deleted", line, out, err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -415,9 +416,10 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 		lines = []string{
 			title, fmt.Sprintf("  1. stop all clients, and wait %v; never start the lost servers again", longest),
 		}
-		for _, m := range masters {
-			if m.State != "down" {
-				lines = append(lines, fmt.Sprintf("  2. redis-cli -u redis://%s DEL %s:admission", m.Addr, s.config.Prefix))
+		for _, t := range s.pools[0].Subjects() {
+			up := func(m redlockinfo.Master) bool { return m.Addr == t.Name && m.State != "down" }
+			if slices.ContainsFunc(masters, up) {
+				lines = append(lines, fmt.Sprintf("  2. %s DEL %s:admission", s.redisCLI(t.Config), s.config.Prefix))
 			}
 		}
 		return append(lines,
@@ -425,4 +427,46 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 			"  4. start the clients with these URLs (docs/night.md, Disaster recovery)")
 	}
 	return nil
+}
+
+// redisCLI returns the beginning of a command for a shell that sends a command to a master. redis-cli asks for the
+// password, if there is one.
+func (s *setCall) redisCLI(master *transport.Config) string {
+	address := master.Addr
+	if master.FindFunc != nil {
+		ctx, cancel := s.within()
+		defer cancel()
+		found, err := master.FindFunc(ctx)
+		if address = found; err != nil {
+			address = "MASTER" // the sentinels do not agree on it
+		}
+	}
+	words := []string{"redis-cli"}
+	add := func(flag, value string) {
+		if value != "" {
+			words = append(words, flag, value)
+		}
+	}
+	switch {
+	case master.Network == "unix":
+		add("-s", address)
+	case master.TLS == nil:
+		add("-u", "redis://"+address)
+	default:
+		add("-u", "rediss://"+address)
+		add("--cacert", s.config.CA)
+		add("--cert", s.config.Cert)
+		add("--key", s.config.Key)
+	}
+	if master.Database > 0 {
+		add("-n", fmt.Sprint(master.Database))
+	}
+	user, password := master.Login()
+	if add("--user", user); password != "" {
+		words = append(words, "--askpass")
+	}
+	for i, word := range words {
+		words[i] = shellQuoted(word)
+	}
+	return strings.Join(words, " ")
 }
