@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -13,7 +14,7 @@ import (
 const releaseLong = `With --ask, asks the holder to release the lock, and returns immediately. A program that uses
 Lock.ReleaseRequested releases the lock at a suitable point; other programs ignore the request. A request endangers
 no lock.
-Exit status of --ask: 0 if a holder has received the request; 1 if no client holds the name, or its holder is
+Exit status of --ask: 0 if the request was sent to a holder; 1 if no client holds the name, or its holder is
 not subscribed to requests or not connected; 2 if no quorum of the masters was reached.
 
 With --force, takes the lock away from its holder: shows the lease, asks for confirmation, and deletes only that
@@ -72,16 +73,16 @@ func releaseCommand(a *app) *cobra.Command {
 func requestRelease(con *console, c *client, name string) error {
 	ctx, cancel := c.within()
 	defer cancel()
-	heard, err := admin.Of(c.Locker).RequestRelease(ctx, name)
+	asked, err := admin.Of(c.Locker).RequestRelease(ctx, name)
 	switch {
 	case err != nil:
 		return &exit{exitNoQuorum, err}
-	case heard == 0:
+	case asked == 0:
 		return &exit{exitDanger, fmt.Errorf("redlock release: no client holds %q, or its holder is not subscribed to "+
 			"requests or not connected", name)}
 	}
-	con.result(map[string]any{"name": name, "heard": heard},
-		fmt.Sprintf("%d holder(s) of %q have received the request\n", heard, name))
+	con.result(map[string]any{"name": name, "asked": asked}, fmt.Sprintf("the request was sent to %s of %q, and is not "+
+		"confirmed: redlock who shows when the name is free\n", transport.Count(asked, "holder"), name))
 	return nil
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -62,4 +63,13 @@ func TestReleaseAsks(t *testing.T) {
 	if err := lock.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}
+
+	// A stopped process is still connected: the command does not claim that it has received the request.
+	holder := f.start("run", "b", "--", "sh", "-c", "echo have it; exec sleep 600")
+	holder.hear("have it")
+	if !eventuallyTrue(func() bool { code, _ := command("release", "--ask", "--config", f.config, "b"); return code == 0 }) {
+		t.Fatal("the holder is not subscribed")
+	}
+	holder.signal(syscall.SIGSTOP)
+	f.start("release", "--ask", "b").ends(exitDone, `the request was sent to 1 holder of "b", and is not confirmed`)
 }

@@ -168,18 +168,19 @@ func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int,
 	return released, a.set().Public(err)
 }
 
-// RequestRelease asks the holder of name to release the lock, and returns how many holders have received the request: 0
-// or 1, or for an [redlock.RWLock] the number of readers, or for a [redlock.Semaphore] that of held slots. It does not
-// wait for the release, and never takes the lock away from a holder: a client that uses [redlock.Lock.ReleaseRequested]
-// decides when to unlock, and other clients ignore the request. A name that is released after the request belongs to
-// the first waiter, as after any Unlock.
+// RequestRelease asks the holder of name to release the lock, and returns to how many holders it sent the request: 0 or
+// 1, or for an [redlock.RWLock] at most the number of readers, or for a [redlock.Semaphore] that of held slots. It does
+// not wait for the release, and never takes the lock away from a holder: a client that uses
+// [redlock.Lock.ReleaseRequested] decides when to unlock, and other clients ignore the request. A name that is released
+// after the request belongs to the first waiter, as after any Unlock.
 //
-// The request is a message that is not stored. It reaches a client that has called ReleaseRequested, or that has held
-// the lock for a second. Errors are those of [redlock.Locker.Inspect].
-func (a Admin) RequestRelease(ctx context.Context, name string) (heard int, err error) {
+// The request is a message that is neither stored nor confirmed: a holder that is connected, but stopped, counts. It is
+// sent to a client that has called ReleaseRequested, or that has held the lock for a second. Errors are those of
+// [redlock.Locker.Inspect].
+func (a Admin) RequestRelease(ctx context.Context, name string) (asked int, err error) {
 	if err = client.CheckContext(ctx, redlockinfo.OpRequestRelease, name); err != nil {
 		return 0, err
 	}
-	heard, err = a.set().Of(name).RequestRelease(ctx, name)
-	return heard, a.set().Public(err)
+	asked, err = a.set().Of(name).RequestRelease(ctx, name)
+	return asked, a.set().Public(err)
 }

@@ -129,8 +129,8 @@ func ExampleAdmin_RequestRelease() {
 	var operator sync.WaitGroup
 	operator.Go(func() {
 		<-started
-		for heard := 0; heard == 0; time.Sleep(time.Millisecond) { // until the job is subscribed
-			heard, _ = admin.Of(locker).RequestRelease(ctx, "nightly-report")
+		for asked := 0; asked == 0; time.Sleep(time.Millisecond) { // until the job is subscribed
+			asked, _ = admin.Of(locker).RequestRelease(ctx, "nightly-report")
 		}
 	})
 	err := locker.Do(ctx, "nightly-report", func(_ context.Context, lock *redlock.Lock) error {
