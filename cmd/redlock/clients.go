@@ -139,7 +139,8 @@ func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.F
 		})
 		if len(refused) > 0 {
 			find(redlockinfo.Warning, strings.Join(o.texts(refused...), ", ")+": a majority of the masters refuses this epoch",
-				"these clients acquire no lock", "give them this list, or restart them with it")
+				"these clients acquire no lock until they use this list", "wait 10 s, since clients that can change to this "+
+					"list do so by themselves; give it to the others, or restart them with it")
 		}
 	}
 	return list
