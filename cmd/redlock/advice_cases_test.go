@@ -229,6 +229,11 @@ func serverAdvice() []adviceCase {
 			_, port, _ := strings.Cut(redistest.Test(e.t, 1, redisproc.Config{})[0].Addr(), ":")
 			e.admin("REPLICAOF", "127.0.0.1", port)
 		}},
+		{name: "a replica of another master of the list", new: true, about: "role", what: "it is a replica",
+			spoil: func(e *adviceEnv) {
+				_, port, _ := strings.Cut(e.servers[2].Addr(), ":")
+				e.admin("REPLICAOF", "127.0.0.1", port)
+			}},
 		{name: "a replica is named", new: true, about: "role", what: "it is a replica", spoil: func(e *adviceEnv) {
 			s := redistest.Test(e.t, 1, redisproc.Config{})[0]
 			host, port, _ := strings.Cut(e.master.Addr(), ":")
@@ -456,7 +461,7 @@ func recordAdvice() []adviceCase {
 			}
 			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })
 		}},
-		{name: "not known yet", about: "quarantine", what: "not known yet", spoil: func(e *adviceEnv) {
+		{name: "not known yet", brief: true, about: "quarantine", what: "not known yet", spoil: func(e *adviceEnv) {
 			e.freeze(1)
 			e.flags = []string{"--timeout", "300ms"}
 		}, apply: func(e *adviceEnv, _ *printed) {
@@ -526,7 +531,7 @@ func recordAdvice() []adviceCase {
 			}
 			e.follow(below)
 		}},
-		{name: "a majority is down", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
+		{name: "a majority is down", brief: true, about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
 			for _, s := range e.servers[:2] {
 				_ = s.Pause()
 			}

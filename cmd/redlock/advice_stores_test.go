@@ -121,7 +121,7 @@ func sentinelAdvice() []adviceCase {
 			e.on([]string{second}, "SENTINEL", "REMOVE", "master")
 			e.on([]string{second}, "SENTINEL", "MONITOR", "master", host, at, "2")
 		}},
-		{name: "a sentinel is not named", about: "sentinels", what: "2 sentinels monitor it, but the URL lists 1",
+		{name: "a sentinel is not named", about: "sentinels", what: "it has 2 sentinels, but the URL lists 1",
 			spoil: func(e *adviceEnv) {
 				first, second := e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.master.Addr(), 2, 0)
 				e.behind(first)

@@ -41,6 +41,7 @@ type adviceCase struct {
 	// apply follows advice that consists of more than commands. If apply is nil, the commands in the advice are run.
 	apply func(e *adviceEnv, f *printed)
 	stays bool // the finding remains, because the advice is to do nothing, or to make a decision
+	brief bool // the fault must end soon, or is another one a moment later: the outputs are not compared
 }
 
 // An adviceEnv is the deployment on which one case runs.
@@ -198,6 +199,20 @@ func newAdviceEnv(t *testing.T, c *adviceCase) *adviceEnv {
 	return e
 }
 
+// agrees fails the test unless all outputs about the masters agree.
+func (e *adviceEnv) agrees() {
+	e.t.Helper()
+	var seen verdictSeen
+	var wrong []string
+	if !redistest.Until(func() bool {
+		seen = lookAt(e.t, slices.Concat(e.flags, e.urls))
+		wrong = seen.disagreements()
+		return len(wrong) == 0
+	}) {
+		e.t.Errorf("the outputs disagree about %q in\n%s\n%s\n%+v", wrong, seen.text, seen.statusText, seen.page)
+	}
+}
+
 // lives fails the test unless the lock is still held by its client.
 func (e *adviceEnv) lives() {
 	e.t.Helper()
@@ -228,7 +243,8 @@ func (e *adviceEnv) lives() {
 }
 
 // H163: the advice of each finding of check is followed literally on real servers, beside a held lock and beside a
-// paused holder. The finding disappears, no held lock is lost, and no second client gets one.
+// paused holder. The finding disappears, no held lock is lost, and no second client gets one. Before that, all outputs
+// about the masters agree.
 func TestAdviceOfCheckIsSafe(t *testing.T) {
 	t.Parallel()
 	signal.Ignore(syscall.SIGXFSZ) // for servers whose files may not grow
@@ -252,6 +268,9 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 					return f != nil
 				}) {
 					t.Fatalf("there is no finding about %s with %q:\n%s", c.about, c.what, text)
+				}
+				if !c.brief && e.before == nil {
+					e.agrees()
 				}
 				mu.Lock()
 				said = append(said, f.fix)

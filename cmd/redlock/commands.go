@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -371,7 +372,7 @@ func mastersText(list []redlockinfo.Master) (text string) {
 			text += fmt.Sprintf(", epoch %d, list %s", m.Epoch, m.List)
 		}
 		if m.Err != nil {
-			text += fmt.Sprintf(": %v", m.Err)
+			text += ": " + diagnose.Reason(m.Addr, m.Err)
 		}
 		text += "\n"
 	}

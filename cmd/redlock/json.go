@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -70,7 +71,7 @@ func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	for _, m := range list {
 		j := jsonMaster{m.Addr, m.Shard, string(m.State), millis(m.Left), millis(m.MaxTTL), m.Epoch, m.List, ""}
 		if m.Err != nil {
-			j.Error = m.Err.Error()
+			j.Error = diagnose.Reason(m.Addr, m.Err)
 		}
 		out = append(out, j)
 	}

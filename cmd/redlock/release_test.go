@@ -67,7 +67,7 @@ func TestReleaseAsks(t *testing.T) {
 	// A stopped process is still connected: the command does not claim that it has received the request.
 	holder := f.start("run", "b", "--", "sh", "-c", "echo have it; exec sleep 600")
 	holder.hear("have it")
-	if !eventuallyTrue(func() bool { code, _ := command("release", "--ask", "--config", f.config, "b"); return code == 0 }) {
+	if !redistest.Until(func() bool { code, _ := command("release", "--ask", "--config", f.config, "b"); return code == 0 }) {
 		t.Fatal("the holder is not subscribed")
 	}
 	holder.signal(syscall.SIGSTOP)

@@ -126,7 +126,7 @@ func ofError(m *redlockinfo.Master) redlockinfo.Finding {
 		f.About, f.What, f.Risk, f.Fix = unfit.About, unfit.What, unfit.Risk, unfit.Fix
 	case errors.As(m.Err, &e):
 		about, do := e.Advice(cmp.Or(e.User, "USER"))
-		f.About, f.What = about, plain(m.Addr, m.Err)
+		f.About, f.What = about, Reason(m.Addr, m.Err)
 		switch {
 		case do != "":
 		case e.Op == "connect":
@@ -138,7 +138,7 @@ func ofError(m *redlockinfo.Master) redlockinfo.Finding {
 			f.Fix = do
 		}
 	default:
-		f.What = plain(m.Addr, m.Err)
+		f.What = Reason(m.Addr, m.Err)
 	}
 	return f
 }
@@ -226,11 +226,17 @@ func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.D
 	return admission.StepMasters
 }
 
-// plain returns the text of an error about a master, without the names of the package and of the master, so that the
-// errors of several masters can be equal, and without advice of the transport, since findings have their own.
-func plain(master string, err error) string {
+// Reason returns the text of an error about a master, without the names of the package and of the master, so that the
+// errors of several masters can be equal, and without advice, since findings have their own.
+func Reason(master string, err error) string {
+	err, _ = admission.Advice(err)
 	text := err.Error()
-	if e := (*transport.Error)(nil); errors.As(err, &e) {
+	var e *transport.Error
+	var unfit *transport.UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		text = unfit.What
+	case errors.As(err, &e):
 		text = e.WithoutAdvice()
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(text, "redlock: "), "pool: "+master+": ")
@@ -258,7 +264,7 @@ func admissionOf(
 		if wrongClock { // the master stays in quarantine until its clock is corrected
 			break
 		}
-		what := plain(m.Addr, m.Err)
+		what := Reason(m.Addr, m.Err)
 		if m.Left > 0 {
 			what += fmt.Sprintf("; %v left", m.Left.Round(time.Second))
 		}
@@ -269,14 +275,14 @@ func admissionOf(
 		case wrongClock && errors.Is(m.Err, admission.ErrQuarantine):
 		case errors.Is(m.Err, admission.ErrNotDurable):
 			if !explained("persistence") {
-				find(failure, "persistence", plain(m.Addr, cause), sayNoVote, fix)
+				find(failure, "persistence", Reason(m.Addr, cause), sayNoVote, fix)
 			}
 		case admission.WrongList(m.Err):
-			find(failure, "list", plain(m.Addr, cause), sayNoVote, fix)
+			find(failure, "list", Reason(m.Addr, cause), sayNoVote, fix)
 		case errors.Is(m.Err, admission.ErrShardLayout):
-			find(failure, "shards", "it cannot be admitted: "+plain(m.Addr, cause), sayNoVote, fix)
+			find(failure, "shards", "it cannot be admitted: "+Reason(m.Addr, cause), sayNoVote, fix)
 		default:
-			find(failure, "quarantine", "it cannot be admitted: "+plain(m.Addr, cause), sayNoVote, fix)
+			find(failure, "quarantine", "it cannot be admitted: "+Reason(m.Addr, cause), sayNoVote, fix)
 		}
 	case redlockinfo.StateConnecting:
 		find(warning, "quarantine", "it is not known yet whether the master votes", sayNoVote, admission.StepAgain)

@@ -40,6 +40,7 @@ type inquiry struct {
 	record  string        // the key of the admission record
 	scripts []*frame.Call // of the scripts that clients run, with a key that no lock uses; they change nothing
 	rights  []right       // on the keys and channels of the prefix; those for subscriptions come last
+	masters []string      // the addresses of the masters
 }
 
 // A right is a command that the user of a client needs on a master.
@@ -82,6 +83,9 @@ func Masters(ctx context.Context, t *transport.Transport, opts Options) ([]redlo
 		}
 	}
 	q, read := newInquiry(opts), make([]facts, len(masters))
+	for _, m := range masters {
+		q.masters = append(q.masters, m.Config.Addr)
+	}
 	var wg sync.WaitGroup
 	for i, m := range masters {
 		wg.Go(func() { read[i] = q.examine(ctx, m) })

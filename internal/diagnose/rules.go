@@ -106,7 +106,7 @@ func (f *facts) state(q *inquiry) {
 		switch u.About {
 		case "role":
 			if f.info.Role == "slave" {
-				u.What, u.Fix = f.replica(q.Admitted)
+				u.What, u.Fix = f.replica(q)
 			}
 		case "eviction":
 			u.Fix = f.set("maxmemory-policy", "noeviction")
@@ -124,7 +124,7 @@ func (f *facts) state(q *inquiry) {
 }
 
 // replica describes a server that is a replica, and returns the step that makes the master vote again.
-func (f *facts) replica(admitted bool) (what, do string) {
+func (f *facts) replica(q *inquiry) (what, do string) {
 	what = "it is a replica"
 	host, port := f.text["master_host"], f.text["master_port"]
 	if host != "" && port != "" {
@@ -144,7 +144,7 @@ func (f *facts) replica(admitted bool) (what, do string) {
 		best, _ := sentinel.Latest(f.answers)
 		monitor := fmt.Sprintf("%s %s %s %d", name, host, port, max(best.Quorum, len(addrs)/2+1))
 		return what, fmt.Sprintf(stepMonitor, name, all, monitor, all)
-	case admitted:
+	case q.Admitted, slices.Contains(q.masters, net.JoinHostPort(host, port)): // the list names its master already
 		return what, stepPromote
 	}
 	return what, stepMaster
@@ -342,7 +342,7 @@ func (f *facts) writes() {
 	case code == "MISCONF":
 		do = stepSnapshot
 	case code == "NOREPLICAS" && f.cfg.FailsOver():
-		do = stepInStep
+		do = transport.StepInStep
 	case code == "NOREPLICAS":
 		do = f.set("min-replicas-to-write", "0")
 	}

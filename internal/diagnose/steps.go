@@ -27,7 +27,6 @@ const (
 	stepSnapshot  = "free space on its disk, or fix what its log reports; then `BGSAVE`"
 	stepFile      = "free space on its disk, or fix what its log reports; then it continues by itself"
 	stepReplicas  = "detach each replica: `REPLICAOF NO ONE` on %s"
-	stepInStep    = "start its replicas, or correct the network between it and them"
 	stepRenamed   = "remove rename-command of %s from the server's configuration, and restart it; it votes after its " +
 		"quarantine"
 	stepDecide = "decide from the parameters of the service: the restart guard is needed unless they are appendonly " +

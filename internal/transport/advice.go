@@ -164,6 +164,7 @@ const (
 	StepMessage = "decide from the server's message"
 	StepRights  = "grant the missing rights: `ACL SETUSER %s %s`"
 
+	StepInStep    = "start its replicas, or correct the network between it and them"
 	stepStops     = "use Redis 6.2.7 or later"
 	stepNoConfig  = "use a master without failover: this one has no CONFIG, so its settings cannot be read"
 	stepAll       = "`CONFIG SET %s %d` on each of its servers"

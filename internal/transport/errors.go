@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
@@ -64,6 +65,10 @@ func (e *Error) Reason() string {
 		said = text // the rest is for the authors of the script
 	}
 	said = strings.Replace(said, "dial tcp "+e.Addr+": connect: ", "", 1) // the text begins with the address
+	if op := (*net.OpError)(nil); errors.As(e.Err, &op) && op.Op != "dial" {
+		// Neither the address again, nor the port of this connection, which differs each time.
+		said = strings.Replace(said, op.Error(), op.Op+": "+strings.TrimPrefix(op.Err.Error(), op.Op+": "), 1)
+	}
 	// Do not say that the master is down if the cause is a setting of the server or of this client.
 	switch {
 	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A failover describes a master that may be replaced by one of its replicas. A partition may isolate such a master
@@ -204,9 +205,12 @@ func (stop *Stopping) alone(fields map[string]string) error {
 	if inSync >= stop.replicas {
 		return nil
 	}
-	return fault.Refused(fmt.Sprintf("%s reported to it within %v, but it grants locks only with %d "+
-		"(min-replicas-to-write): a partition may have isolated it, and a replica may have been promoted",
-		Count(inSync, "replica"), stop.lag, stop.replicas))
+	return refuse(redlockinfo.Finding{
+		Severity: redlockinfo.Failure, About: "writes", NoVote: true,
+		What: fmt.Sprintf("%s reported to it within %v, but it grants locks only with %d (min-replicas-to-write)",
+			Count(inSync, "replica"), stop.lag, stop.replicas),
+		Risk: "a partition may have isolated it, and a replica may have been promoted", Fix: StepInStep,
+	})
 }
 
 // replicaCount returns the number of replicas that a server reports. It is bounded, because loops count up to it.
@@ -244,8 +248,11 @@ func (f *failover) verdict(stop *Stopping, info *Info, fields map[string]string)
 		return fault.Refused("it is not known yet when a replica would replace it")
 	}
 	if what, do := stop.Danger(*rule, info, "USER"); what != "" {
-		return fault.Refused(fmt.Sprintf("%s: in a partition it would keep granting locks while the promoted replica "+
-			"grants them to other clients; %s; or allow two holders (allow=two-holders in its URL)", what, do))
+		return refuse(redlockinfo.Finding{
+			Severity: redlockinfo.Failure, About: "failover", NoVote: true, What: what,
+			Risk: "in a partition it would keep granting locks while the promoted replica grants them to other clients",
+			Fix:  do + "; or allow two holders (allow=two-holders in its URL)",
+		})
 	}
 	return stop.alone(fields)
 }

@@ -313,6 +313,10 @@ func (info Info) verdict(cfg *Config) error {
 	if len(list) == 0 {
 		return nil
 	}
-	f := list[0]
+	return refuse(list[0])
+}
+
+// refuse returns the error of a server with this finding.
+func refuse(f redlockinfo.Finding) error {
 	return fault.New(fmt.Sprintf("refused: %s: %s; %s", f.What, f.Risk, f.Fix), ErrRefused, &UnfitError{f})
 }
