@@ -119,10 +119,10 @@ func (r request) logTerm(k *Lock, err, lost error) {
 		level, text = slog.LevelInfo, "redlock: leadership ended at its max hold, campaigning again"
 	case lost != nil:
 		text = "redlock: leadership was lost, campaigning again"
-		attrs = append(attrs, slog.String("reason", client.Plain(lost)))
+		attrs = append(attrs, slog.String("reason", client.Shortened(client.Plain(lost))))
 	}
 	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
+		attrs = append(attrs, slog.String("error", client.Shortened(err.Error())))
 	}
 	r.client.Log(level, text, attrs...)
 }

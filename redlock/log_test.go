@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"regexp"
@@ -265,14 +266,7 @@ func (b *logbook) Write(line []byte) (int, error) {
 }
 
 func (b *logbook) option() redlock.Option {
-	return redlock.WithLogger(slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		},
-	})))
+	return redlock.WithLogger(slog.New(slog.NewTextHandler(io.MultiWriter(b, &overlong), withoutTime)))
 }
 
 // since returns the lines that were logged since its last call.

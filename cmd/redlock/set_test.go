@@ -26,7 +26,7 @@ func TestSetChangesMasters(t *testing.T) {
 	f.age(59*time.Second, nil)
 	call(t, exitDone, "5 of 5 next masters may act without the old ones\n  next  jq 'if (.epoch // 0) == 1 then",
 		"set", "--yes", "-finish", path)
-	call(t, exitNoQuorum, ": redlock: the masters have changed", append([]string{"status"}, f.urls[3:]...)...)
+	call(t, exitNoQuorum, ": the masters have changed", append([]string{"status"}, f.urls[3:]...)...)
 	list := scripts.Configuration{Masters: scripts.List(f.addrs()[:3]), Next: scripts.List(f.addrs()), Epoch: 1}.Hash()
 	call(t, exitDone, "max TTL 30s, epoch 1, list "+list+"\n", "status", "--config", path)
 	call(t, exitDone, `"epoch":1,"list":"`+list+`"}`, "status", "--json", "--config", path)

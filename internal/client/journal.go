@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -93,8 +94,18 @@ func (t troubles) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// mostReason bounds the text of a reason in the log, in bytes: five masters with reasons of their own fit into a line.
+// mostReason bounds the text of a reason in the log, in bytes.
 const mostReason = 120
+
+// within shortens the reasons so that the text of t has at most n bytes, if the addresses allow it.
+func (t troubles) within(n int) troubles {
+	for most := mostReason; most > 10 && len(t.String()) > n; most -= 5 {
+		for i := range t {
+			t[i].Reason = shortened(strings.TrimSuffix(t[i].Reason, ellipsis), most)
+		}
+	}
+	return t
+}
 
 // inQuarantine is the reason in the log for a quarantine that has begun. The text of the error has times, which differ
 // from master to master.
@@ -107,7 +118,7 @@ func troubleOf(m *redlockinfo.Master) trouble {
 	case m.Left > 0 && m.State == redlockinfo.StateQuarantine:
 		t.Reason = inQuarantine
 	case m.Err != nil:
-		_, t.Reason = addressed(m.Err)
+		t.Reason = diagnose.Reason(m.Addr, m.Err)
 	}
 	if m.State == redlockinfo.StateDown { // the state says so
 		t.Reason = strings.Replace(t.Reason, "master is down: ", "", 1)
@@ -116,13 +127,18 @@ func troubleOf(m *redlockinfo.Master) trouble {
 	return t
 }
 
+// Shortened returns text, or its beginning, for a record of the log with one long text.
+func Shortened(text string) string { return shortened(text, 2*mostReason) }
+
 // shortened returns text, or its first n bytes and an ellipsis.
 func shortened(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	return strings.ToValidUTF8(text[:n], "") + "..."
+	return strings.ToValidUTF8(text[:n], "") + ellipsis
 }
+
+const ellipsis = "..."
 
 // inSeconds returns d in seconds, rounded to milliseconds.
 func inSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
@@ -219,7 +235,7 @@ func (j *journal) unconfirmed(k *Lock, err error) {
 		return
 	}
 	j.pending = []slog.Attr{
-		slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.String("reason", shortened(reason, 2*mostReason)),
+		slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.String("reason", Shortened(reason)),
 	}
 	if j.closed {
 		j.logPendingLocked()

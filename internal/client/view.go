@@ -93,10 +93,8 @@ func (c *Client) shortage() []slog.Attr {
 			known[m.Addr] = true
 		}
 	}
-	attrs := []slog.Attr{
-		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
-		slog.Int("waiting", waiting.NoQuorum), slog.Any("masters", unable),
-	}
+	var more []slog.Attr
+	room := 340                         // for the masters: with the rest, 500 bytes
 	if f := waiting.Failure; f != nil { // why one of the calls waits, unless the states of the masters say it
 		others := slices.DeleteFunc(slices.Clone(f.Masters), func(err error) bool {
 			name, _ := addressed(err)
@@ -104,11 +102,16 @@ func (c *Client) shortage() []slog.Attr {
 		})
 		if len(others) > 0 || len(f.Masters) == 0 {
 			reasons := strings.Join(append([]string{Plain(f.Decision)}, joined(others)...), "; ")
-			attrs = append(attrs, slog.String("reason", shortened(reasons, 2*mostReason)))
+			more = append(more, slog.String("reason", shortened(reasons, mostReason)))
+			room -= mostReason
 		}
 	}
 	if !quorate && !view.Voted && errors.Is(c.sender.NoQuorum(view, nil), admission.ErrQuarantine) {
-		attrs = append(attrs, slog.String("hint", mayAdmit))
+		more = append(more, slog.String("hint", mayAdmit))
+		room -= len(mayAdmit)
 	}
-	return attrs
+	return append([]slog.Attr{
+		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
+		slog.Int("waiting", waiting.NoQuorum), slog.Any("masters", unable.within(room)),
+	}, more...)
 }

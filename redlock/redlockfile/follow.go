@@ -46,7 +46,7 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
-			log.Warn("redlock: cannot use the masters of the file", "file", path, "error", err)
+			log.Warn("redlock: cannot use the masters of the file", "file", path, "error", client.Shortened(client.Plain(err)))
 		}
 		select {
 		case <-time.After(time.Second):

@@ -59,7 +59,7 @@ func (v *volume) swap(text []byte) {
 // Follow applies a change of a ConfigMap from three masters to a joint configuration of these and three other masters.
 // A text that is no configuration changes nothing. A lock is held throughout.
 func TestFollowAConfigMap(t *testing.T) {
-	old, next := listen(t), listen(t)
+	old, next := listen(t, 3), listen(t, 3)
 	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
 	var log bytes.Buffer // written by one goroutine of the Locker, and by Follow
 	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -104,7 +104,7 @@ func TestFollowAConfigMap(t *testing.T) {
 
 // Follow does not log the configuration with which it begins.
 func TestFollowLogsOnlyChanges(t *testing.T) {
-	v := newVolume(t, marshal(t, redlock.Configuration{Epoch: 1, Masters: listen(t), Next: listen(t)}))
+	v := newVolume(t, marshal(t, redlock.Configuration{Epoch: 1, Masters: listen(t, 3), Next: listen(t, 3)}))
 	var log bytes.Buffer
 	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
@@ -121,19 +121,31 @@ func TestFollowLogsOnlyChanges(t *testing.T) {
 	}
 }
 
-// Stats reports a file that cannot be used, until it can be used again.
+// Stats reports a file that cannot be used, until it can be used again. The log says why in a line of at most 500 bytes.
 func TestStatsReportUnusableFile(t *testing.T) {
-	text := marshal(t, redlock.Configuration{Masters: listen(t)})
+	text := marshal(t, redlock.Configuration{Masters: listen(t, 5)})
 	v := newVolume(t, text)
-	locker, err := redlockfile.Open(v.path())
+	var log bytes.Buffer
+	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locker.Close()
+	defer func() {
+		_ = locker.Close()
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, "cannot use") && len(line) > 500 {
+				t.Errorf("a line of the log has %d bytes: %s", len(line), line)
+			}
+		}
+		if n := strings.Count(log.String(), "cannot use the masters of the file"); n != 2 {
+			t.Errorf("the log says %d times that it cannot use the file, want 2:\n%s", n, log.String())
+		}
+	}()
+	others := string(marshal(t, redlock.Configuration{Epoch: 2, Masters: listen(t, 5)}))
 	for _, c := range []struct {
 		text     string
 		unusable bool
-	}{{`{"masters": [`, true}, {string(text), false}} {
+	}{{`{"` + strings.Repeat("x", 600) + `": 1}`, true}, {others, true}, {string(text), false}} {
 		v.swap([]byte(c.text))
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		redlockfile.Follow(ctx, locker, v.path())
@@ -144,9 +156,9 @@ func TestStatsReportUnusableFile(t *testing.T) {
 	}
 }
 
-func listen(t *testing.T) (urls []string) {
+func listen(t *testing.T, n int) (urls []string) {
 	t.Helper()
-	masters := redlocktest.New(3)
+	masters := redlocktest.New(n)
 	t.Cleanup(masters.Close)
 	urls, err := masters.Listen()
 	if err != nil {
