@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // Without a terminal, release needs --yes. With --lease, it releases only the lease with this ID.
@@ -67,7 +69,11 @@ func TestReleaseAsks(t *testing.T) {
 	// A stopped process is still connected: the command does not claim that it has received the request.
 	holder := f.start("run", "b", "--", "sh", "-c", "echo have it; exec sleep 600")
 	holder.hear("have it")
-	if !redistest.Until(func() bool { code, _ := command("release", "--ask", "--config", f.config, "b"); return code == 0 }) {
+	subscribed := func() bool {
+		code, _ := command("release", "--ask", "--config", f.config, "b")
+		return code == exitDone
+	}
+	if !redistest.Until(subscribed) {
 		t.Fatal("the holder is not subscribed")
 	}
 	holder.signal(syscall.SIGSTOP)

@@ -71,7 +71,8 @@ func (f *facts) sentinels() (rule transport.Promotion, ok bool) {
 	}
 	if best.Sentinels != len(f.answers) {
 		f.find(warning, "sentinels", fmt.Sprintf("it has %s, but the URL lists %d",
-			transport.Count(best.Sentinels, "sentinel"), len(f.answers)), "the unlisted ones may promote a replica unnoticed", stepNameAll)
+			transport.Count(best.Sentinels, "sentinel"), len(f.answers)),
+			"the unlisted ones may promote a replica unnoticed", stepNameAll)
 	}
 	if best.Quorum <= best.Sentinels/2 {
 		f.find(notice, "sentinels", fmt.Sprintf("%d of %d sentinels can start a failover", best.Quorum, best.Sentinels),

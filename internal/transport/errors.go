@@ -64,6 +64,7 @@ func (e *Error) Reason() string {
 	if text, where, _ := strings.Cut(said, " script: "); strings.Contains(where, "@user_script:") {
 		said = text // the rest is for the authors of the script
 	}
+	said = strings.Replace(said, " ("+e.Op+")", "", 1)                    // of a timeout
 	said = strings.Replace(said, "dial tcp "+e.Addr+": connect: ", "", 1) // the text begins with the address
 	if op := (*net.OpError)(nil); errors.As(e.Err, &op) && op.Op != "dial" {
 		// Neither the address again, nor the port of this connection, which differs each time.

@@ -121,7 +121,8 @@ func TestFollowLogsOnlyChanges(t *testing.T) {
 	}
 }
 
-// Stats reports a file that cannot be used, until it can be used again. The log says why in a line of at most 500 bytes.
+// Stats reports a file that cannot be used, until it can be used again. The log says why, in a line of at most 500
+// bytes.
 func TestStatsReportUnusableFile(t *testing.T) {
 	text := marshal(t, redlock.Configuration{Masters: listen(t, 5)})
 	v := newVolume(t, text)
