@@ -145,8 +145,9 @@ func (d *Deployment) otherMasters(i, j int) error {
 		record = "the record on " + d.Addr(j)
 	}
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
-	there := fmt.Sprintf("epoch %d and the masters %s%s", r.Epoch, lists(r.Masters, r.Next),
-		difference(c.Masters+","+c.Next, r.Masters+","+r.Next))
+	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
+	// The difference comes first, since the log shortens long texts.
+	differs := difference(c.Masters+","+c.Next, r.Masters+","+r.Next)
 	sure, others := d.strayness(j)
 	stray := ""
 	if others == 0 && c.Tracked.Of(j).Won(d.read()) {
@@ -163,16 +164,16 @@ func (d *Deployment) otherMasters(i, j int) error {
 		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them "+
 			"can be read", ErrOldMasters, record, r.Epoch)
 	case r.Epoch > c.Epoch:
-		return adviseList(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters,
-			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
+		return adviseList(fmt.Errorf("%w: the list of this client is out of date: %sit has %s, and %s has %s", ErrOldMasters,
+			differs, here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case sure:
-		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
-			d.Addr(j))
+		return advise(fmt.Errorf("%w: %sthis client has %s, and %s has %s", ErrMasterList, differs, here, record, there),
+			stepStray, d.Addr(j))
 	case r.Final < c.LeastFinal(j):
 		return d.incomplete(j)
 	}
-	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s",
-		ErrMasterList, here, record, there, stray), stepList)
+	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: %sit has %s, and %s has %s%s",
+		ErrMasterList, differs, here, record, there, stray), stepList)
 }
 
 // strayness reports whether the record of master j is certainly a stray one, because the records of a majority contain
@@ -187,8 +188,8 @@ func (d *Deployment) incomplete(j int) error {
 		ErrIncomplete, d.Addr(j), d.Facts[j].Record.Final, d.Config.LeastFinal(j)), stepBefore, d.Config.LeastFinal(j)-1)
 }
 
-// difference formats the masters that are only in the list of this client or only in the list of a record. It returns
-// "" if the lists are equal.
+// difference formats the masters that are only in the list of this client or only in the list of a record, each
+// followed by a semicolon. It returns "" if the lists are equal.
 func difference(client, record string) (text string) {
 	without := func(list, other string) string {
 		others := strings.Split(other+",", ",")
@@ -197,10 +198,10 @@ func difference(client, record string) (text string) {
 		}), ",")
 	}
 	if only := without(client, record); only != "" {
-		text = "; only this client has " + scripts.ShowList(only)
+		text = "only this client has " + scripts.ShowList(only) + "; "
 	}
 	if only := without(record, client); only != "" {
-		text += "; only the record has " + scripts.ShowList(only)
+		text += "only the record has " + scripts.ShowList(only) + "; "
 	}
 	return text
 }
