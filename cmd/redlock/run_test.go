@@ -3,17 +3,19 @@
 package main
 
 import (
-	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -86,38 +88,26 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `"the first"`)
 }
 
-// With --try and --wait, run waits for masters that cannot be reached yet, but not for another holder.
+// With --try and --wait, run waits for masters that cannot be reached yet, but not for another holder. Beside it is a
+// sidecar of a mesh that starts late: it accepts connections, and closes them until it can reach the masters.
 func TestRunTriesWhenMastersAreReady(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	dir := t.TempDir()
+	var ready atomic.Bool
 	var urls []string
-	links := make(map[string]string)
-	for i, s := range f.servers {
-		link := filepath.Join(dir, fmt.Sprint(i))
-		links[link] = s.Unix()
-		urls = append(urls, "unix://"+link)
-		f.do(i, "FLUSHALL")
-	}
-	connect := func() {
-		for link, socket := range links {
-			if err := os.Symlink(socket, link); err != nil {
-				t.Fatal(err)
+	for _, s := range f.servers {
+		sidecar := redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
+			if ready.Load() {
+				redistest.Relay(raw, s.Addr(), nil)
 			}
-		}
-	}
-	connect()
-	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit", "--yes"}, urls...)...)
-	for link := range links {
-		if err := os.Remove(link); err != nil {
-			t.Fatal(err)
-		}
+		})
+		urls = append(urls, "redis://"+sidecar+"?name="+s.Addr())
 	}
 	f.config = setText(t, urls)
-	f.start("run", "--try", "--wait", "300ms", "a", "--", "true").ends(exitRunNoQuorum, "no such file")
+	f.start("run", "--try", "--wait", "300ms", "a", "--", "true").ends(exitRunNoQuorum, "down")
 	p := f.start("run", "--try", "--wait", "10m", "a", "--", "sh", "-c", "echo ready; read x; exit 0")
 	p.hear("no lock can be acquired")
-	connect()
+	ready.Store(true)
 	p.hear("ready")
 	f.start("run", "--try", "--wait", "10m", "a", "--", "true").ends(exitRunHeld, "held by")
 	p.stdin.Close()
