@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // A bench is the state of one run of the program.
@@ -44,9 +45,11 @@ func measureAll(ctx context.Context, c *config, progress io.Writer) (r *report, 
 		return nil, err
 	}
 	b := &bench{c, m, newReport(c, m, s.version), "redlock-bench-" + strconv.FormatUint(rand.Uint64(), 36), 0}
+	began := time.Now()
 	for round := range c.rounds {
 		for _, t := range b.tasks() {
-			fmt.Fprintf(progress, "round %d of %d: %s, %s\n", round+1, c.rounds, t.scenario, t.name)
+			fmt.Fprintf(progress, "%v: round %d of %d: %s, %s\n", time.Since(began).Round(time.Second), round+1, c.rounds,
+				t.scenario, t.name)
 			for k := range t.entrants {
 				e := t.entrants[(k+round)%len(t.entrants)]
 				if err := t.measure(ctx, e, round); err != nil {

@@ -69,7 +69,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench: %v; see -h\n", err)
 		return exitUsage
 	}
-	r, err := measureAll(ctx, c, stderr)
+	r, err := measureAll(ctx, c, onTerminal(stderr))
 	if err == nil {
 		err = r.deliver(c, stdout)
 	}
@@ -84,6 +84,19 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitMissed
 	}
 	return exitOK
+}
+
+// onTerminal returns w if it is a terminal, and otherwise a writer that discards.
+func onTerminal(w io.Writer) io.Writer {
+	file, ok := w.(*os.File)
+	if !ok {
+		return io.Discard
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return io.Discard
+	}
+	return w
 }
 
 const usage = `Bench measures what a lock over a majority of masters costs, compared with redsync, rueidislock

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +36,32 @@ func TestFlags(t *testing.T) {
 }
 
 // Errors do not contain the password of a URL.
+// The rounds are shown, with the time since the start, on a terminal only.
+func TestProgressIsForTerminals(t *testing.T) {
+	redistest.Need(t)
+	script, err := exec.LookPath("script")
+	if err != nil {
+		t.Skip("needs script, which starts a command on a terminal")
+	}
+	program := filepath.Join(t.TempDir(), "bench")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	args := []string{"-impl", "floor", "-scenario", "cost", "-rounds", "1", "-duration", "1ms"}
+	for _, c := range []struct {
+		cmd   *exec.Cmd
+		shown bool
+	}{
+		{exec.CommandContext(t.Context(), script, "-qec", program+" "+strings.Join(args, " "), "/dev/null"), true},
+		{exec.CommandContext(t.Context(), program, args...), false},
+	} {
+		out, err := c.cmd.CombinedOutput()
+		if err != nil || strings.Contains(string(out), "0s: round 1 of 1: cost") != c.shown {
+			t.Errorf("%q: %v; want that the round is shown: %v\n%s", c.cmd.Args, err, c.shown, out)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		args, want string

@@ -34,8 +34,8 @@ func actionsSteps(t *testing.T) (scripts []string) {
 	return scripts
 }
 
-// The documented steps of GitHub Actions hold the lock over all steps, as a worker runs them: it starts a shell for each
-// step, and reads GITHUB_ENV after it. The lock ends with its last step, or with the worker.
+// The documented steps of GitHub Actions hold the lock over all steps, as a worker runs them: it starts a shell for
+// each step, and reads GITHUB_ENV after it. The lock ends with its last step, or with the worker.
 func TestLockOverStepsOfActions(t *testing.T) {
 	t.Parallel()
 	steps := actionsSteps(t)

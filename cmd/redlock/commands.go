@@ -273,13 +273,17 @@ func perform(ctx context.Context, con *console, c *client, ch *change, do func(c
 	}
 	ctx, cancel := c.within()
 	defer cancel()
+	end := con.progress(c.pending)
 	err := do(ctx)
+	end()
 	return showMasters(con, c.settled(ctx), err)
 }
 
 // check prints whether locks can be acquired, and the problems of the masters. file names the file with their list.
 func check(ctx context.Context, con *console, c *client, file string) error {
+	end := con.progress(c.pending)
 	v, err := admin.Of(c.Locker).Check(ctx)
+	end()
 	if err != nil {
 		return &exit{exitDanger, err}
 	}

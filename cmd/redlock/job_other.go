@@ -79,7 +79,9 @@ func (j *job) until(clock.Instant, time.Duration) {}
 
 func (j *job) end() []string { return nil }
 
-func stdinIsTerminal() bool {
-	info, err := os.Stdin.Stat()
+func stdinIsTerminal() bool { return fileIsTerminal(os.Stdin) }
+
+func fileIsTerminal(f *os.File) bool {
+	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

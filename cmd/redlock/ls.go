@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -99,15 +100,21 @@ type scanned struct {
 // scan scans the keys of all masters concurrently for names with this prefix. On each master, it ends after most names.
 func (c *client) scan(ctx context.Context, prefix string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
+	var steps atomic.Int64
 	for k, t := range c.pools {
 		keys := scripts.Prefix(c.config.Prefix + t.Bucket().Tag())
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}
 			list = append(list, m)
-			wg.Go(func() { m.err = m.scan(ctx, t, i, keys, prefix, most, c.set.Clients[k].MastersTime) })
+			wg.Go(func() { m.err = m.scan(ctx, t, i, keys, prefix, most, c.set.Clients[k].MastersTime, &steps) })
 		}
 	}
+	end := c.console.progress(func() string {
+		return fmt.Sprintf("the scan of %s, about %d keys so far", transport.Count(len(list), "master"),
+			steps.Load()*scanStep)
+	})
 	wg.Wait()
+	end()
 	shards := shardsOf(admin.Of(c.Locker).Masters()) // after the scan: a master may have lost its data meanwhile
 	for _, m := range list {
 		m.votes = slices.ContainsFunc(shards[m.shard], func(s redlockinfo.Master) bool {
@@ -126,6 +133,7 @@ var (
 // scan scans the keys of master i for names with this prefix.
 func (m *scanned) scan(
 	ctx context.Context, t *transport.Transport, i int, keys scripts.Prefix, prefix string, most int, now func() int64,
+	steps *atomic.Int64,
 ) error {
 	pattern := globText.Replace(strings.TrimSuffix(keys.Lock(prefix), "}")) + "*[}0-9]" // a slot ends in a digit
 	cursor, failures := "0", 0
@@ -141,6 +149,7 @@ func (m *scanned) scan(
 			return err
 		}
 		failures = 0
+		steps.Add(1)
 		for _, key := range found {
 			if name, ours := keys.NameOf(key); ours {
 				m.names[name] = true

@@ -131,6 +131,7 @@ type client struct {
 	pools   []*transport.Transport // one for each shard
 	timeout time.Duration          // limit of one operation
 	shut    func()
+	console *console // shows the progress
 }
 
 // open creates a client.
@@ -146,7 +147,7 @@ func (f *deploymentFlags) open(c *configfile.Config, opts ...redlock.Option) (*c
 		pools = append(pools, c.Transport())
 	}
 	shut := func() { _ = l.Close() } // undelivered releases expire with their TTLs
-	return &client{l, set, c, pools, f.timeout, shut}, nil
+	return &client{l, set, c, pools, f.timeout, shut, new(console)}, nil
 }
 
 // openFollowing creates a client. If the masters come from the file of --config, the client applies changes of the file
@@ -183,6 +184,7 @@ func (c *client) within() (context.Context, context.CancelFunc) {
 // settled waits until each master has answered or is known to be down, or ctx ends, and returns the verdict of that
 // moment.
 func (c *client) settled(ctx context.Context) redlockinfo.Verdict {
+	defer c.console.progress(c.pending)()
 	c.set.AwaitKnown(ctx)
 	return c.set.Verdict()
 }
@@ -202,6 +204,7 @@ func (a *app) observeConfig(cmd *cobra.Command, c *configfile.Config, work func(
 		return wrongCall(cmd, err)
 	}
 	defer l.close()
+	l.console = &a.console
 	return work(l)
 }
 
@@ -212,6 +215,7 @@ func (a *app) beside(c *configfile.Config, work func(*client) error) error {
 		return err
 	}
 	defer l.close()
+	l.console = &a.console
 	return work(l)
 }
 

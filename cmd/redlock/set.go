@@ -241,10 +241,12 @@ func (s *setCall) finish(ctx context.Context, con *console) error {
 	}
 	if end, _ := ctx.Deadline(); c.RaisedAll && !c.OpenAll && c.Left > 0 && time.Now().Add(c.Left).Before(end) {
 		con.say(con.stdout, fmt.Sprintf("waiting: the change can be finished in %v", c.Left.Round(time.Second)))
+		end := con.progress(func() string { return "the end of locks of earlier clients" })
 		select {
 		case <-time.After(c.Left + 10*time.Millisecond):
 		case <-ctx.Done():
 		}
+		end()
 	}
 	return s.set.FinishChange(ctx)
 }

@@ -210,3 +210,22 @@ func TestReleaseAsksInATerminal(t *testing.T) {
 	f.start("who", "a").ends(0, "no client holds it")
 	holder.ends(exitRunLost, "the lock was lost")
 }
+
+// On a terminal, commands show what they wait for and for how long, and erase it again. Elsewhere they do not.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	f.do(0, "EVAL", "for k = 1, 20000 do redis.call('SET', 'redlock:other:' .. k, 'x') end", 0)
+	scan := f.inTerminal(f.ask("ls", "--timeout", "5m"))
+	scan.hear("waiting for the scan of 3 masters, about ")
+	scan.ends(exitDone, eraseLine)
+	f.freeze(1)
+	looks := f.inTerminal(f.ask("status"))
+	looks.hear("waiting for " + f.servers[1].Addr() + " (connecting): ")
+	looks.ends(exitDone, eraseLine+f.servers[0].Addr())
+	p := f.start("status")
+	p.ends(exitDone, "2 of 3 masters vote")
+	if strings.Contains(p.said(), "waiting") {
+		t.Errorf("a command without a terminal shows its progress: %q", p.said())
+	}
+}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -63,6 +64,8 @@ func (t *terminal) set(group int) error {
 }
 
 func stdinIsTerminal() bool { return isTerminal(0) }
+
+func fileIsTerminal(f *os.File) bool { return isTerminal(int(f.Fd())) }
 
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
