@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,6 +168,25 @@ func TestRefused(t *testing.T) {
 	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
 		if !errors.Is(err, pool.ErrInvalid) {
 			t.Errorf("call %d with invalid options returned %v, want ErrInvalid", i, err)
+		}
+	}
+}
+
+// The table of options in the guide has the default timeouts of this version of go-redis.
+func TestGuideHasDefaultTimeouts(t *testing.T) {
+	page, err := os.ReadFile("../docs/guide.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	o := client.Options()
+	for _, want := range []string{
+		fmt.Sprintf("| `DialTimeout` (%.0f s) |", o.DialTimeout.Seconds()),
+		fmt.Sprintf("| `ReadTimeout`, `WriteTimeout` (%.0f s) |", max(o.ReadTimeout, o.WriteTimeout).Seconds()),
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the guide has no %q", want)
 		}
 	}
 }
