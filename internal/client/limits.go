@@ -65,8 +65,11 @@ func (c *Client) limited(caller context.Context, wait, quorum time.Duration, f f
 		defer cancel()
 	}
 	err := f(ctx)
+	if ctx == caller || caller.Err() != nil {
+		return err
+	}
 	var e *Error
-	if ctx == caller || caller.Err() != nil || !errors.As(err, &e) || e.Failure.Cause == nil {
+	if !errors.As(err, &e) || e.Failure.Cause == nil {
 		return err
 	}
 	switch limit := context.Cause(ctx); {

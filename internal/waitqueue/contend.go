@@ -44,16 +44,17 @@ type contention struct {
 // granted are being rolled back.
 func (q *Queue) Lock(ctx context.Context, op string, c *Call) error {
 	q.join(c)
-	defer q.leave(c)
 	if q.takeOver(c) { // a lease that lingers
 		return nil
 	}
 	return q.contend(ctx, op, c)
 }
 
-// contend is the one loop of a call that has joined. It does what the state of the call requires: a queued call sleeps
-// until it is signalled; the contender makes an attempt, or sleeps until the next is due.
+// contend is the one loop of a call that has joined; at its end the call leaves. The loop does what the state of the
+// call requires: a queued call sleeps until it is signalled; the contender makes an attempt, or sleeps until the next
+// is due.
 func (q *Queue) contend(ctx context.Context, op string, c *Call) error {
+	defer q.leave(c)
 	n := &contention{q: q, op: op, c: c, terms: c.Terms}
 	for {
 		changed := q.Changed()

@@ -48,17 +48,16 @@ func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
 	return nq
 }
 
-// takeOver makes the hold of c the first hold of a lease of the name that lingers, and reports whether it did. It
-// releases a lease that does not suit c.
+// takeOver makes the hold of c, which has joined, the first hold of a lease of the name that lingers. It reports
+// whether it did. A lease that does not suit c is released, and c joins again.
 func (q *Queue) takeOver(c *Call) bool {
-	l := q.takeIdle(c.Name, c)
-	switch {
-	case l == nil:
-		return false
-	case !c.Fair:
-		return c.Hold.TakeOver(l, c.Terms)
+	for l := q.takeIdle(c.Name, c); l != nil; l = q.takeIdle(c.Name, c) {
+		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
+			return true
+		}
+		l.Message(scripts.WakeUp{}) // releases the idle lease
+		q.join(c)
 	}
-	l.Message(scripts.WakeUp{}) // releases the idle lease
 	return false
 }
 
@@ -71,7 +70,7 @@ func (q *Queue) takeIdle(name string, c *Call) *lease.Lease {
 	if nq == nil || nq.idle == nil || nq.contender != c {
 		return nil
 	}
-	nq.holder = nq.idle
+	nq.holder, nq.contender = nq.idle, nil
 	q.endIdleLocked(nq)
 	return nq.holder
 }

@@ -20,7 +20,6 @@ func (q Shares) Lock(ctx context.Context, op string, c *Call) error {
 	c.seq, c.names, c.state = q.calls, &c.own, acquiring
 	c.own = nameQueue{contender: c, refusal: heldLocally}
 	q.mu.Unlock()
-	defer q.leave(c)
 	return q.contend(ctx, op, c)
 }
 
