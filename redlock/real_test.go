@@ -148,6 +148,12 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	holder := f.admitted(guard, redlock.WithAllMastersDurable())
 	other := f.locker(guard, redlock.WithAllMastersDurable())
 	lock := must(holder.Lock(f.Context(), "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute)))(f)
+	eventually(f, hang, func() string { // three grants are enough for Lock
+		if on, _ := lock.HeldOn(); on < 5 {
+			return fmt.Sprintf("only %d masters have granted the lock", on)
+		}
+		return ""
+	})
 	f.kill(3, 4) // from now on the other three decide
 	f.restart(0, 1, 2)
 	for _, i := range []int{0, 1, 2} {
