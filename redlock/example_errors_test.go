@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -46,24 +47,35 @@ func ExampleLockError() {
 // serve answers a request with the result of f, which runs under the lock of name.
 func serve(w http.ResponseWriter, r *http.Request, locker *redlock.Locker, name string, f func(context.Context) error) {
 	err := locker.TryDo(r.Context(), name, func(ctx context.Context, _ *redlock.Lock) error { return f(ctx) })
-	after, known := redlock.RetryAfter(err)
-	switch {
-	case err == nil:
+	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
-	case redlock.NotRun(err) && known:
-		w.Header().Set("Retry-After", fmt.Sprint(math.Ceil(after.Seconds())))
-		http.Error(w, "try again later", http.StatusServiceUnavailable)
-	case errors.Is(err, redlock.ErrTTLTooLong), errors.Is(err, redlock.ErrTokensExhausted):
-		http.Error(w, "internal error", http.StatusInternalServerError)
-	case redlock.NotRun(err) && (errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrClosed)):
-		http.Error(w, "try again later", http.StatusServiceUnavailable)
-	case redlock.NotRun(err) && r.Context().Err() != nil: // the time for the request has passed, or its client has gone
-		http.Error(w, "out of time", http.StatusGatewayTimeout)
-	case errors.Is(err, redlock.ErrMasterList):
-		http.Error(w, "try again later", http.StatusServiceUnavailable)
-	default: // f has failed, or has lost its lock, or the call is wrong
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
 	}
+	if after, known := redlock.RetryAfter(err); known && redlock.NotRun(err) {
+		w.Header().Set("Retry-After", fmt.Sprint(math.Ceil(after.Seconds())))
+	}
+	status, level := answerTo(err)
+	slog.Log(r.Context(), level, "order failed", "error", err)
+	http.Error(w, http.StatusText(status), status)
+}
+
+// answerTo returns the HTTP status and the log level for the error of a Do or TryDo.
+func answerTo(err error) (status int, level slog.Level) {
+	switch notRun := redlock.NotRun(err); {
+	case notRun && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+		return http.StatusGatewayTimeout, slog.LevelInfo
+	case notRun && errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrClosed):
+		return http.StatusServiceUnavailable, slog.LevelInfo
+	case notRun && errors.Is(err, redlock.ErrOverloaded):
+		return http.StatusServiceUnavailable, slog.LevelWarn
+	case errors.Is(err, redlock.ErrTTLTooLong), errors.Is(err, redlock.ErrTokensExhausted):
+		return http.StatusInternalServerError, slog.LevelError
+	case notRun && errors.Is(err, redlock.ErrNoQuorum): // also ErrMasterList
+		return http.StatusServiceUnavailable, slog.LevelError
+	case !notRun && errors.Is(err, redlock.ErrLost):
+		return http.StatusInternalServerError, slog.LevelWarn
+	}
+	return http.StatusInternalServerError, slog.LevelError // f has failed, or the call is wrong
 }
 
 func ExampleRetryAfter_server() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -165,10 +166,17 @@ func TestErrorsOfAProgram(t *testing.T) {
 			w.check(&c, err)
 			equal(w, calls > 0, c.ran, "the function was called")
 			equal(w, redlock.NotRun(err), !c.ran, "NotRun")
-			outer := w.elsewhere().Do(w.Context(), "other", func(context.Context, *redlock.Lock) error {
-				return fmt.Errorf("in a function: %w", err)
+			w.inTable(table, &c, err)
+			other := w.elsewhere()
+			outer := other.Do(w.Context(), "other", func(context.Context, *redlock.Lock) error {
+				return other.Semaphore("slots", 2).Do(w.Context(), func(context.Context, *redlock.Lock) error {
+					return errors.Join(io.EOF, other.RWLock("shared").DoRead(w.Context(), func(context.Context, *redlock.Lock) error {
+						return fmt.Errorf("in a function: %w", err)
+					}))
+				})
 			})
 			w.check(&c, outer)
+			w.isError(outer, io.EOF)
 			equal(w, redlock.NotRun(outer), false, "NotRun of the outer Do")
 			equal(w, redlock.NotRun(errors.Join(err, outer)), false, "NotRun of both")
 		})
@@ -182,6 +190,27 @@ func TestErrorsOfAProgram(t *testing.T) {
 			if !known[name[1]] && !known["pool."+name[1]] {
 				t.Errorf("no failure with %s of %s", name[1], file)
 			}
+		}
+	}
+}
+
+// inTable fails the test unless the row of the table in the guide says about c what the error shows.
+func (w *cluster) inTable(table string, c *failure, err error) {
+	w.Helper()
+	row := regexp.MustCompile("(?m)^\\| [^:\n]*`" + regexp.QuoteMeta(c.name) + "`.*").FindString(table)
+	cells := strings.Split(row, " | ")
+	if len(cells) != 5 {
+		w.Fatalf("the row of %s has %d cells: %s", c.name, len(cells), row)
+	}
+	status, level := answerTo(err)
+	again := "RetryAfter|as for"
+	if c.retry == 0 {
+		again = ""
+	}
+	for n, want := range []string{c.name, map[bool]string{true: "yes", false: "no"}[c.ran], again, fmt.Sprint(status),
+		strings.ToLower(level.String())} {
+		if !regexp.MustCompile(want).MatchString(cells[n]) {
+			w.Errorf("the table of the guide has %q for %s, want %q: %v", cells[n], c.name, want, err)
 		}
 	}
 }
@@ -202,8 +231,19 @@ func (w *cluster) check(c *failure, err error) {
 		w.Errorf("RetryAfter returned %v, %v; want %v: %v", again, ok, c.retry, err)
 	}
 	var e *redlock.LockError
-	if !errors.As(err, &e) && !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrClosed) {
-		w.Errorf("no LockError in %v", err)
+	if !errors.As(err, &e) {
+		if !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrClosed) {
+			w.Errorf("no LockError in %v", err)
+		}
+		return
+	}
+	logged := fmt.Sprint(e.LogValue())
+	for _, want := range []string{
+		"op=" + string(e.Op), "lock=" + e.Name, "outcome=" + redlock.Outcome(e), "reason=" + string(e.Op) + " ",
+	} {
+		if !strings.Contains(logged, want) {
+			w.Errorf("the log has %s, want %s", logged, want)
+		}
 	}
 }
 
