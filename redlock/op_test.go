@@ -113,3 +113,23 @@ func TestMaxHoldBeforeCallReturns(t *testing.T) {
 		})
 	}
 }
+
+// A context re-enters only the locks of its Locker. A call of another Locker that is refused because of the context's
+// own lock says so: it would wait for itself.
+func TestContextOfAnotherLockerIsExplained(t *testing.T) {
+	for _, op := range []redlockinfo.Op{redlockinfo.OpLock, redlockinfo.OpTryLock, redlockinfo.OpRLock} {
+		subtest(t, string(op), 3, func(w *cluster) {
+			k := w.holdAs(op, w.locker(), "n")
+			const text = ", by a lock that the context of the call owns, of another Locker; expires in "
+			reentry, limit := redlock.WithReentry(), redlock.WithWaitLimit(time.Second)
+			err := acquirers[op](k.Context(w.Context()), w.locker(), "n", reentry, limit)
+			w.isError(err, redlock.ErrHeld)
+			if !strings.Contains(err.Error(), text) {
+				w.Errorf("the error is %v", err)
+			}
+			if err = acquirers[op](w.Context(), w.locker(), "n", limit); strings.Contains(err.Error(), text) {
+				w.Errorf("without that context, the error is %v", err)
+			}
+		})
+	}
+}

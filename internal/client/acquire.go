@@ -68,7 +68,7 @@ func (c *Client) acquire(ctx context.Context, r Request) (k *Lock, err error) {
 			if k, err = c.grant(ctx, &r, own); err == nil {
 				return nil
 			}
-			if err = c.refusal(&r, err); own != nil || !r.queues() || !c.again(ctx, err) {
+			if err = c.refusal(ctx, &r, err); own != nil || !r.queues() || !c.again(ctx, err) {
 				return err
 			}
 		}
@@ -178,8 +178,8 @@ func (c *Client) again(ctx context.Context, err error) bool {
 }
 
 // refusal returns the error of a call that did not get the lock. If this client itself holds the name, the error
-// describes that lock.
-func (c *Client) refusal(r *Request, err error) error {
+// describes that lock. It also says if the context owns the lock, which another Locker has acquired.
+func (c *Client) refusal(ctx context.Context, r *Request, err error) error {
 	err = failed(r.Op, r.Name, err)
 	var e *Error
 	held := errors.As(err, &e) && errors.Is(e.Failure.Decision, round.ErrHeld)
@@ -193,6 +193,8 @@ func (c *Client) refusal(r *Request, err error) error {
 	var owner string
 	owner, e.Holder = scripts.LeaseLabel(e.Failure.Holder)
 	e.here = owner == c.leases.Owner
+	own := lease.InnermostOf(ctx, nil, r.Name)
+	e.foreign = own != nil && own.Lease().ID == e.Failure.Holder && !e.here
 	return err
 }
 

@@ -180,7 +180,8 @@ func (c *Config) check() error {
 		}
 	}
 	if !c.Unguarded && (c.MaxTTL < MinTTL || c.MaxTTL > MaxTTL) {
-		return Invalid("max TTL %v: must be from %v to %v; WithoutRestartGuard turns the guard off", c.MaxTTL, MinTTL, MaxTTL)
+		return Invalid("max TTL %v: must be from %v to %v; WithoutRestartGuard turns the guard off%s", c.MaxTTL, MinTTL,
+			MaxTTL, aboutUnit(c.MaxTTL))
 	}
 	c.checked = c.Defaults
 	return c.checked.check(c)
@@ -204,7 +205,7 @@ func (s *Settings) check(cfg *Config) error {
 		}
 		return Invalid("%s", text)
 	case s.TTL < MinTTL || s.TTL > MaxTTL:
-		return Invalid("TTL %v: must be from %v to %v", s.TTL, MinTTL, longest)
+		return Invalid("TTL %v: must be from %v to %v%s", s.TTL, MinTTL, longest, aboutUnit(s.TTL))
 	case s.Least < 0 || s.Least > s.TTL-drift:
 		return Invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
 			s.Least, s.TTL, s.TTL-drift, drift)
@@ -260,12 +261,19 @@ func (s *Settings) checkUnits() error {
 		{"maximum hold", s.MaxHold}, {"minimum hold", s.MinHold}, {"linger", s.Linger},
 		{"hold warning", s.HoldWarning}, {"wait limit", s.WaitLimit}, {"quorum wait", s.QuorumWait},
 	} {
-		if given.Duration > 0 && given.Duration < leastDuration {
-			return Invalid("%s %v: must be at least %v; a number without a unit is in nanoseconds",
-				given.what, given.Duration, leastDuration)
+		if about := aboutUnit(given.Duration); about != "" {
+			return Invalid("%s %v: must be at least %v%s", given.what, given.Duration, leastDuration, about)
 		}
 	}
 	return nil
+}
+
+// aboutUnit returns advice for a duration that was most likely given without a unit, and otherwise "".
+func aboutUnit(d time.Duration) string {
+	if d <= 0 || d >= leastDuration {
+		return ""
+	}
+	return "; a number without a unit is in nanoseconds"
 }
 
 // bounded reports whether the call has a limit of tries. Such a call does not wait in the queues.

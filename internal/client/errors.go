@@ -46,6 +46,7 @@ type Error struct {
 	// call first. Its Cause is the error of the context that ended the call, or nil if no context did.
 	Failure round.Failure
 	slots   int  // size of the semaphore if all its slots are held; otherwise 0
+	foreign bool // whether the context of the call owns the lock that has the name, which is one of another Locker
 	here    bool // whether this client itself holds the name, by a lock whose context was not passed to the call
 }
 
@@ -113,6 +114,9 @@ func (e *Error) Error() string {
 	}
 	if e.here {
 		b.WriteString(", by another call of this Locker")
+	}
+	if e.foreign {
+		b.WriteString(", by a lock that the context of the call owns, of another Locker")
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; expires in %v unless extended", e.Left.Round(time.Millisecond))

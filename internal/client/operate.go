@@ -109,7 +109,7 @@ func (c *Client) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
 	case c.cfg.MaxTTL == 0:
 		return errUnguarded
 	case d < MinTTL || d > MaxTTL || d%time.Millisecond != 0:
-		return Invalid("max TTL %v: must be from %v to %v, in whole milliseconds", d, MinTTL, MaxTTL)
+		return Invalid("max TTL %v: must be from %v to %v, in whole milliseconds%s", d, MinTTL, MaxTTL, aboutUnit(d))
 	}
 	return c.withRecords(ctx, redlockinfo.OpRaiseMaxTTL, func(view *admission.View) error {
 		for _, i := range view.Config.Order {
