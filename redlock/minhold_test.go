@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -316,5 +317,18 @@ func TestMinHoldCountsFromTheGrant(t *testing.T) {
 			}
 		}
 		must(rival.Lock(w.Context(), "n"))(w)
+	})
+}
+
+// A name that is kept by a minimum hold is not held by a call of this Locker, whose hold has ended.
+func TestErrorForKeptName(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		w.noError(l.Do(w.Context(), "n", nothing, redlock.WithMinHold(10*time.Second)))
+		err := errOf(l.TryLock(w.Context(), "n"))
+		w.isError(err, redlock.ErrHeld)
+		if strings.Contains(err.Error(), "another call of this Locker") {
+			w.Errorf("the error is %v", err)
+		}
 	})
 }

@@ -188,11 +188,10 @@ func (c *Client) refusal(ctx context.Context, r *Request, err error) error {
 	}
 	if l := c.queue.Holder(r.Name); l != nil { // then the masters may not have been asked
 		i := l.Info()
-		e.Left, e.Failure.Holder, e.Failure.Token = max(0, i.Left), l.ID, i.Token
+		e.here, e.Left, e.Failure.Holder, e.Failure.Token = true, max(0, i.Left), l.ID, i.Token
 	}
-	var owner string
-	owner, e.Holder = scripts.LeaseLabel(e.Failure.Holder)
-	e.here = owner == c.leases.Owner
+	e.here = e.here || c.leases.Own(e.Failure.Holder) != nil
+	_, e.Holder = scripts.LeaseLabel(e.Failure.Holder)
 	own := lease.InnermostOf(ctx, nil, r.Name)
 	e.foreign = own != nil && own.Lease().ID == e.Failure.Holder && !e.here
 	return err

@@ -221,6 +221,12 @@ func (l *Lease) HeldLong() bool {
 	return long
 }
 
+func (l *Lease) isLive() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == live
+}
+
 // AwaitedLong reports whether the ownership of the lease has lasted for d. It returns true only once for each
 // ownership.
 func (l *Lease) AwaitedLong(d time.Duration) bool {

@@ -99,11 +99,11 @@ func (m *Manager) Share(first *Manager) { m.first.Store(first) }
 // All returns every live or idle lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
 
-// Own returns the lease of this client with this id, or nil if there is none.
+// Own returns the live lease of this client with this id, or nil if there is none.
 func (m *Manager) Own(id string) *Lease {
 	if owner, _ := scripts.LeaseLabel(id); owner == m.Owner {
 		for _, l := range m.All() {
-			if l.ID == id {
+			if l.ID == id && l.isLive() {
 				return l
 			}
 		}
