@@ -28,6 +28,9 @@ type testClient struct {
 	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()
 
+	// ending, unless nil, is called when a lease has ended, before the Queue knows that.
+	ending func()
+
 	mu     sync.Mutex
 	events []string
 }
@@ -101,10 +104,22 @@ type pending struct {
 
 // start calls Lock in a goroutine, and returns when Lock waits or has returned.
 func (p *testClient) start(c *Call) *pending {
+	l := p.begin(c)
+	synctest.Wait()
+	return l
+}
+
+// startDuring is start for a function that the Queue calls.
+func (p *testClient) startDuring(c *Call) *pending {
+	l := p.begin(c)
+	<-time.After(time.Millisecond)
+	return l
+}
+
+func (p *testClient) begin(c *Call) *pending {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	l := &pending{Call: c, cancel: cancel, err: make(chan error, 1)}
 	go func() { l.err <- p.Lock(ctx, "lock", c) }()
-	synctest.Wait()
 	return l
 }
 
@@ -140,7 +155,14 @@ func (p *testClient) Extended(*lease.Lease, error)           {}
 func (p *testClient) Repaired(*lease.Lease, int)             {}
 func (p *testClient) Lost(*lease.Lease, error)               { p.logf("lost") }
 func (p *testClient) Releasing(l *lease.Lease)               { p.Queue.Releasing(l) }
-func (p *testClient) Ended(l *lease.Lease)                   { p.Queue.Ended(l) }
+
+func (p *testClient) Ended(l *lease.Lease) {
+	if f := p.ending; f != nil {
+		p.ending = nil
+		f()
+	}
+	p.Queue.Ended(l)
+}
 
 func (p *testClient) Released(h *lease.Hold, err error) {
 	if f := p.handing; f != nil && h.Lease().Info().Token != h.Token() {

@@ -122,7 +122,7 @@ func (q *Queue) join(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls++
-	c.seq = q.calls
+	c.seq, c.state = q.calls, queued // also if c was the contender before: see takeOver
 	nq := q.names[c.Name]
 	if nq == nil {
 		nq = &c.own

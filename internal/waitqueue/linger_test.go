@@ -1,0 +1,80 @@
+package waitqueue
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A call that cannot use a lingering lease waits behind a call that comes while the lease is being released, and gets
+// the name after that call. Afterwards nothing is left of either.
+func TestLingeringLeaseDoesNotSuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		p.idle()
+		var second *pending
+		p.ending = func() { second = p.startDuring(p.call(0, false)) }
+		first := p.start(p.call(0, true))
+		after(time.Second)
+		if second == nil || second.is() != "holds" || first.state != queued {
+			t.Fatalf("the first call is in state %d", first.state)
+		}
+		p.unlock(second)
+		if first.is() != "holds" {
+			t.Fatalf("the first call %s after the second has unlocked", first.is())
+		}
+		p.unlock(first)
+		p.nothingLeft()
+	})
+}
+
+// A call that comes when a lingering lease has just expired waits until the lease has ended, and then gets the name.
+func TestLingeringLeaseExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		p.idle()
+		var next *pending
+		p.ending = func() { next = p.startDuring(p.call(0, false)) }
+		after(2 * time.Second)
+		if next == nil || next.is() != "holds" {
+			t.Fatal("the next call does not hold the name")
+		}
+		p.unlock(next)
+		p.nothingLeft()
+	})
+}
+
+// idle leaves a lease lingering for a second.
+func (p *testClient) idle() {
+	p.t.Helper()
+	c := p.call(0, false)
+	c.Terms.Linger = time.Second
+	k := p.start(c)
+	synctest.Wait()
+	p.unlock(k)
+	if l := p.Holder("n"); l == nil || !l.Idle() {
+		p.t.Fatal("the lease does not linger")
+	}
+}
+
+func (p *testClient) unlock(k *pending) {
+	p.t.Helper()
+	if k.is() != "holds" {
+		p.t.Fatalf("the call %s", k.is())
+	}
+	if err := k.Hold.Unlock(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// nothingLeft fails the test if the Queue still knows the name.
+func (p *testClient) nothingLeft() {
+	p.t.Helper()
+	p.Queue.mu.Lock()
+	defer p.Queue.mu.Unlock()
+	if nq := p.names["n"]; nq != nil {
+		p.t.Errorf("the name has a holder: %v, a contender: %v, %d waiting calls", nq.holder != nil, nq.contender != nil,
+			nq.waiting.len())
+	}
+}
