@@ -127,6 +127,7 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
 		m.rounds.leave(true)
+		l.giveUp()
 		return nil, nil, err
 	}
 	l.tokens = tokenRange{next: first, last: last, handoffs: a.Terms.Handoffs}
