@@ -146,7 +146,7 @@ func TestNameHasOneKind(t *testing.T) {
 			refused("while it is held")
 			for _, other := range uses { // with the context of the lock
 				if other.kind != first.kind {
-					w.isError(errOf(other.lock(k.Context(w.Context()), l)), redlock.ErrKind)
+					w.isError(errOf(other.lock(k.Context(w.withTimeout(10*time.Second)), l)), redlock.ErrKind)
 				}
 			}
 			after(3 * time.Minute) // the extensions keep the kind

@@ -32,7 +32,7 @@ func TestRunLocksSeveralNames(t *testing.T) {
 	f.start("run", "--try", "a", "b", "--", "true").ends(0, "")
 	f.start("run", "--", "-a", "-b", "--", "sh", "-c", `echo "$REDLOCK_NAME"`).ends(0, "-a\n-b\n")
 
-	p = f.start("run", "--ttl", "3s", "a", "b", "--", "sh", "-c",
+	p = f.start("run", "--ttl", "9s", "--grace", "3s", "a", "b", "--", "sh", "-c",
 		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
 	p.hear("ready")
 	f.all("DEL", "redlock:{b}")

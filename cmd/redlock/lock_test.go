@@ -134,7 +134,7 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 	f.start("unlock", handle).ends(exitRunLost, "")
 
 	var r heldReport
-	if err := json.Unmarshal([]byte(f.lock("--json", "--ttl", "1s", "a")), &r); err != nil {
+	if err := json.Unmarshal([]byte(f.lock("--json", "--ttl", "4s", "a")), &r); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(r.PID, syscall.SIGKILL); err != nil {

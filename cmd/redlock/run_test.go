@@ -218,7 +218,7 @@ func TestNoProcessOutlivesRun(t *testing.T) {
 	p.hear("ready")
 	p.signal(syscall.SIGKILL)
 	killed.closes()
-	p = f.start("run", "--ttl", "1s", "stopped", "--", "sh", "-c",
+	p = f.start("run", "--ttl", "3s", "stopped", "--", "sh", "-c",
 		`exec 3>"$0"; echo ready; while :; do sleep 0.05; done`, stopped.path)
 	p.hear("ready")
 	p.signal(syscall.SIGSTOP)
