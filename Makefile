@@ -1,5 +1,5 @@
 # make help lists the targets.
-.PHONY: help test race long long-library verify simulator mutants spec spec-all fuzz integration containers bench bench-short lint tidy docs ci
+.PHONY: help test race long long-library verify simulator mutants spec spec-all fuzz integration bench bench-short lint tidy docs ci
 golangci = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 actionlint = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 modules = . bench cmd/redlock examples integration redlockgocron redlockgoredis redlockotel redlockprom redlockrueidis redlockvalkey verify

@@ -19,14 +19,15 @@
 //
 // A holder that is paused can write after another client has acquired its lock; no lock prevents that. So send
 // [Lock.Token] with each write, and let the resource refuse a smaller token than it has seen. Each holder has a larger
-// token than all holders of the name before it.
+// token than all holders of the name before it, except that readers, and holders of different slots of a semaphore, have
+// no order among themselves.
 //
 // A call whose context owns the name already fails with [ErrReentry], unless [WithReentry] asks for a re-entry.
 //
 // # Errors
 //
-// A call fails with a [*LockError]: it names the call, the lock, its holder and the masters that failed. [errors.Is]
-// finds the outcome:
+// A call that the masters did not grant fails with a [*LockError]: it names the call, the lock, its holder and the
+// masters that failed. [errors.Is] finds the outcome of any call:
 //
 //	ErrHeld         another client has the name: RetryAfter says when to try again
 //	ErrNoQuorum     too few masters answer, or may vote: try again later
@@ -65,7 +66,7 @@
 // of a master that has reached maxmemory; correct clocks that differ by more than 15 s; two servers behind one name
 // (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
 // connection; clients with different max TTLs or timeouts; clients with different lists of masters during an outage
-// (docs/operations.md); clocks that were far ahead and are set right, if masters then lose data; a virtual machine that
+// (docs/change.md); clocks that were far ahead and are set right, if masters then lose data; a virtual machine that
 // is frozen and whose clock is set back within one validity; a process that is copied while it holds a lock. If both
 // clocks of a client's machine stop, the masters' time shows that within 3 s. If the clocks of a majority of the
 // masters are set back by d, the names of dead holders stay locked for d longer; redlock release --force helps. The

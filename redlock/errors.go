@@ -43,7 +43,7 @@ var (
 	ErrTokensExhausted = ballot.ErrTokensExhausted
 	// ErrMasterList means that the admission records of masters do not match this Locker: they name other masters, another
 	// number of shards, or another shard (see [OpenSharded]). The Locker acquires nothing with the votes of such masters.
-	// The text shows what the Locker and the record name, and a remedy: see docs/operations.md.
+	// The text shows what the Locker and the record name, and a remedy: see docs/change.md.
 	ErrMasterList = admission.ErrMasterList
 	// ErrKind means that the masters know the name as another kind of lock: a name has plain locks ([Locker.Lock]), or
 	// readers and writers ([RWLock]), or is a [Semaphore] of one size. A name keeps its kind and size while it is held,

@@ -36,7 +36,7 @@
 //
 // A command writes only the requested change to the masters. The commands who, ls, web, max-ttl without --set, and set
 // without --raise, --finish and --abort write nothing; check and status may acquire and release a probe lock, and write
-// nothing else. Only quarantine, run and lock start a quarantine.
+// nothing else. Only quarantine, admit, run and lock start a quarantine.
 //
 // # Exit status
 //

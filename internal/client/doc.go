@@ -15,8 +15,8 @@
 // client.go builds and ends them, set.go joins the clients of one Locker, config.go has the settings. acquire.go takes
 // a lock, lock.go is the lock, transfer.go moves it to another process or role. try.go, repeat.go and limits.go are for
 // calls that do not wait, wait by polling, or wait for a limited time; all.go, semaphore.go and shares.go acquire
-// several names, one of several slots, or the lock of a reader or writer. errors.go, events.go, journal.go, view.go,
-// health.go, masters.go and inspect.go say what happens; operate.go, change.go, configuration.go, layout.go and
+// several names, one of several slots, or the lock of a reader or writer. view.go acts on changes of the masters'
+// states. errors.go, events.go, journal.go, health.go, masters.go and inspect.go say what happens; operate.go, change.go, configuration.go, layout.go and
 // release.go are for operators; testing.go is for tests.
 //
 // # The path of a plain lock
@@ -43,7 +43,7 @@
 //	internal/ballot/clocks.go      Term                            when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
-//	internal/transport             Transport.Send                  its documentation has the way to the socket and back
+//	internal/transport             Transport.Send                  the documentation of the package has the way on and back
 //	internal/lease/masters.go      sent.acquire                    which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
@@ -60,8 +60,8 @@
 //
 // # What else a call can be
 //
-// Everything else plugs in at one place. Where that place is on the path, it is a function that changes nothing for a
-// plain lock:
+// Everything else plugs in at one place. Where that place is on the path, it is a function with nothing special to do
+// for a plain lock:
 //
 //	redlock/trace.go               acquiring                       tracing: posts the event of the call
 //	internal/client/set.go         Set.Of                          shards: the client of the name
@@ -76,7 +76,7 @@
 // A reader or writer is acquired by a method of its own (shares.go), waits in waitqueue.Shares instead of the Queue,
 // and has other keys, which choose the scripts (scripts.Keys). A slot of a semaphore is a plain lock (semaphore.go),
 // and LockAll acquires plain locks (all.go). A re-entry, a call that does not wait and one with tries part in grant. A
-// joint configuration is a quorum.Rule, and a value is a field of the lease, which only extensions send.
+// joint configuration is a quorum.Rule, and a value is a field of the lease, which extensions and repairs send.
 //
 // # Where to add something
 //

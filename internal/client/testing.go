@@ -38,8 +38,7 @@ func WithPoll(pause func(retry int) time.Duration) CallOption {
 func HeldOn(k interface {
 	Context(parent context.Context) context.Context
 }) (on, n int) {
-	i := lease.Innermost(k.Context(context.Background())).Lease().Info()
-	return i.On, i.Expects
+	return lease.Innermost(k.Context(context.Background())).Lease().On()
 }
 
 // ReconfigureSlowly is Reconfigure without its checks, with a pause between taking the numbers of the masters and using

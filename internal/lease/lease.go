@@ -179,33 +179,35 @@ func (l *Lease) leftLocked(now clock.Instant) time.Duration {
 
 // Info describes a lease at one moment.
 type Info struct {
-	Token   int64
-	Left    time.Duration
-	Held    time.Duration // since the ownership began
-	Kept    time.Duration // remaining minimum hold of a lease that has ended
-	On      int           // number of masters that are up and have the lease according to their last answer
-	Expects int           // number of masters in the configuration
+	Token int64
+	Left  time.Duration
+	Held  time.Duration // since the ownership began
+	Kept  time.Duration // remaining minimum hold of a lease that has ended
 }
 
 // Info describes the lease at this moment.
 func (l *Lease) Info() Info {
 	now := l.m.Clock.Now()
-	view := l.m.View()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := Info{
-		Token: l.ownership.token, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
-		Expects: view.Config.N(),
-	}
+	i := Info{Token: l.ownership.token, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began)}
 	if l.state == ended {
 		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now))
 	}
+	return i
+}
+
+// On returns how many masters are up and have the lease according to their last answer, and the number of all masters.
+func (l *Lease) On() (on, of int) {
+	view := l.m.View()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for m := range (l.on.has & view.Config.Rule.All()).All() {
 		if view.Masters[m].Session != 0 {
-			i.On++
+			on++
 		}
 	}
-	return i
+	return on, view.Config.N()
 }
 
 // HeldLong reports whether the lease is live, and its ownership has lasted for Terms.HoldWarning. It returns true only

@@ -22,13 +22,13 @@
 //	                with the old set alone.
 //	                After a wait, all locks taken
 //	                before have ended, and all new
-//	                ballots are above all old ones.         Finish: alone 2. The next set may act alone.
+//	                ballots are above all old ones.         Finish: final 2. The next set may act alone.
 //	1 -> 2
 //	                                                        Raise: epoch 2. Clients at epoch 1 are refused.
 //
-// A change can be cancelled as long as no majority of the next masters has alone 2. Abort first writes epoch 2, with
+// A change can be cancelled as long as no majority of the next masters has final 2. Abort first writes epoch 2, with
 // the list of the old masters, to a majority of the next masters. These masters must vote, and refuse Finish from then
-// on. Abort then writes the same epoch and list to the old masters, with alone 2.
+// on. Abort then writes the same epoch and list to the old masters, with final 2.
 //
 // No clock of a client is used. The time for which a master has had its epoch is the difference between two readings of
 // that master's clock.

@@ -23,7 +23,6 @@ var (
 	ErrOverloaded = fmt.Errorf("%w: too many calls of this client are under way", ErrNoQuorum)
 	ErrTooSlow    = errors.New("redlock: quorum reached too late")
 	ErrTTLTooLong = errors.New("redlock: the TTL exceeds the max TTL of the deployment")
-	ErrQuarantine = admission.ErrQuarantine
 	ErrKind       = errors.New("redlock: the name is another kind of lock, or a semaphore of another size, until all " +
 		"its holders have ended and then its TTL plus 75s have passed; wait, or use another name")
 	// ErrForeign means that the keys of the name contain data of another program. A retry would not help.

@@ -1,8 +1,8 @@
-// Package scripts contains the Lua scripts that run on the masters, five for plain locks, three for readers-writer
-// locks and two for slots of semaphores, encodes their arguments, and decodes their replies. The file of each script
-// documents the keys, arguments and replies, and why the script is safe to repeat. A script begins with its common
-// case; functions that only the other cases need are in common.lua and included after the common case. Several scripts
-// include now.lua, stamp.lua and record.lua. The package does no I/O.
+// Package scripts contains the Lua scripts that run on the masters, encodes their arguments, and decodes their replies.
+// Three are for plain locks, three for readers-writer locks, and two for slots of semaphores; inspect serves all, and
+// admit the admission records. The file of each script documents the keys, arguments and replies, and why the script is
+// safe to repeat. acquire and release begin with their common case, and include the functions that only the other cases
+// need (common.lua) after that. The package does no I/O.
 //
 // # Keys
 //
@@ -134,13 +134,4 @@
 // marked there, and the scripts of other kinds change nothing; if the name has another kind, or another size, an
 // acquire of a slot changes nothing. A client that has a quorum of one kind therefore shares a master with each client
 // that has a quorum of another, and that master has refused one of them.
-//
-// # Memory per name
-//
-// Bytes of memory on each master, Redis 7.0.15, a name of 12 bytes, as MEMORY USAGE reports them:
-//
-//	a held name     232   while it is held; 293 with its place in the tables of all keys
-//	a free name     104   for its TTL plus 75 s after the last acquire or extension; 165 with its place in the tables
-//	a value         272 more for one of 100 bytes, 1360 for one of 1000, and 120 more as long as the hash lives
-//	ten waiters    1680   for 21 s after the last acquire by any waiter, in both sets; one waiter 304
 package scripts

@@ -7,7 +7,6 @@
 //	clients_test.go      the clients; package history checks the histories of their locks
 //	sentinel_test.go     scenarios behind Sentinel
 //	cluster_test.go      scenarios in a cluster
-//	credentials_test.go  passwords that change, behind Sentinel and in a cluster
 //
 // The longest scenario takes 90 s, since the quarantine of a promoted master lasts at least 30 s. Without -long, only
 // the tests that need no failover run.

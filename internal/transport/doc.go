@@ -34,8 +34,8 @@
 // # Sentinel and Cluster
 //
 // A master that a replica may replace has a failover: the rule by which it may vote. It asks an [Authority], which
-// package sentinel or package cluster implements; schemes.go chooses by the scheme of the URL, and is all that imports
-// the two. Nothing else here knows which of them a master has.
+// package sentinel or package cluster implements; schemes.go chooses by the scheme of the URL, and is the only
+// file of this package that imports the two. Nothing else here knows which of them a master has.
 //
 // # States of a master
 //

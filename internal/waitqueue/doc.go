@@ -20,6 +20,7 @@
 //
 // TryLock, and calls with a limit of tries, do not wait here, but make attempts of their own (try.go), or take the
 // refusal of another such call as theirs (attempt.go). These calls send nothing while their own Locker holds the name.
+// Those of an RWLock do neither: they always send.
 // If simultaneous calls split the votes, so that no lease has a majority, each of them tries again for half a second.
 // The call with the most votes tries first. The others first pause for two to four more round trips, at random, in
 // which their votes are rolled back.

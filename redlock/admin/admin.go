@@ -112,7 +112,7 @@ func (a Admin) Configuration() []redlock.Configuration {
 
 // Reconfigure makes this Locker use the next configuration; next has one for each shard. Held locks stay valid. Each
 // configuration must be the successor of the current one. If it is the current one, or lists the current masters
-// without an epoch, Reconfigure changes nothing. docs/operations.md shows how to move the clients of a deployment from
+// without an epoch, Reconfigure changes nothing. docs/change.md shows how to move the clients of a deployment from
 // one configuration to the next, and why it is safe.
 //
 // When Reconfigure changes from one set of masters to a joint configuration, it waits until a majority of the next

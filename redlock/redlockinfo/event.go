@@ -15,7 +15,7 @@ import (
 // number when the queue has space again. So do not count events to find the number of held locks: redlock.Locker.Stats
 // returns exact numbers. A panic in a callback is recovered, counted and logged.
 //
-// redlock.Locker.Close delivers queued events until its context ends. A callback must not call Close, because Close
+// redlock.Locker.Close delivers the queued events, for a limited time. A callback must not call Close, because Close
 // would wait for the callback.
 type Trace struct {
 	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with which the
