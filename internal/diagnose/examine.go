@@ -216,13 +216,15 @@ func (f *facts) again(c *wire.Conn, q *inquiry) {
 	}
 }
 
-// measure finds the shortest time of an exchange. It asks again only if the first one was slow.
+// measure finds the shortest time of an exchange. It asks again only if the first one was slow: after pauses, since a
+// host that is busy for a moment makes several exchanges slow.
 func (f *facts) measure(c *wire.Conn) {
 	f.fastest = f.info.RTT
-	for range 2 {
+	for range 4 {
 		if f.fastest <= f.slow() {
 			return
 		}
+		<-time.After(f.slow())
 		began := time.Now()
 		_, err := c.Ask([]wire.Question{wire.Optional("info", func(any, redis.Error) {}, "INFO", "server")})
 		if err != nil {
