@@ -155,3 +155,12 @@ func (m *Manager) Addressee(id string) *Lease {
 	l, _ := found.(*Lease)
 	return l
 }
+
+// Own returns the live lease with this id that Addressee finds, or nil if there is none. The others are in the local
+// queue. It is called for each refusal and each wake-up of a call, so it must not search among all leases.
+func (m *Manager) Own(id string) *Lease {
+	if l := m.Addressee(id); l != nil && l.isLive() {
+		return l
+	}
+	return nil
+}

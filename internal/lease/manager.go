@@ -99,18 +99,6 @@ func (m *Manager) Share(first *Manager) { m.first.Store(first) }
 // All returns every live or idle lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
 
-// Own returns the live lease of this client with this id, or nil if there is none.
-func (m *Manager) Own(id string) *Lease {
-	if owner, _ := scripts.LeaseLabel(id); owner == m.Owner {
-		for _, l := range m.All() {
-			if l.ID == id && l.isLive() {
-				return l
-			}
-		}
-	}
-	return nil
-}
-
 // Run implements due.Task. It ends the lease and its contexts if the lease has expired, and otherwise extends the lease
 // if an extension is due. The returned function finishes the ending, or records the votes of masters to which no
 // extension was sent.
