@@ -222,8 +222,12 @@ func (w *scenario) logMessage(l *link, args []string, reply any) {
 
 func (w *scenario) acquireWords(args []string) string {
 	first, last, mode := number(arg(args, 4)), number(arg(args, 5)), cmp.Or(arg(args, 7), "acquire")
+	ballot := w.ballot(first)
+	if mode == "repair" { // two rounds at one instant may each send one, with ballots that differ by a microsecond
+		ballot = seconds(time.Duration(first-w.start.UnixMicro()) * time.Microsecond)
+	}
 	text := fmt.Sprintf("%s %s for %s, %s, ballot %s",
-		mode, lockName(args[3]), w.name(arg(args, 2)), ttl(arg(args, 3)), w.ballot(first))
+		mode, lockName(args[3]), w.name(arg(args, 2)), ttl(arg(args, 3)), ballot)
 	if last > first {
 		text += " to " + w.ballot(last)
 	}
