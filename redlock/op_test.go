@@ -114,6 +114,43 @@ func TestMaxHoldBeforeCallReturns(t *testing.T) {
 	}
 }
 
+// A call that returns no lock does not fail with ErrLost: if its lock expires before it returns, nobody has had it.
+func TestCallWithoutLockIsNotLost(t *testing.T) {
+	calls := map[string]func(l *redlock.Locker, ctx context.Context, name string) (held bool, err error){
+		"Lock": func(l *redlock.Locker, ctx context.Context, name string) (bool, error) {
+			k, err := l.Lock(ctx, name, redlock.WithTries(1))
+			return k != nil, err
+		},
+		"TryLock": func(l *redlock.Locker, ctx context.Context, name string) (bool, error) {
+			k, err := l.TryLock(ctx, name)
+			return k != nil, err
+		},
+		"LockAll": func(l *redlock.Locker, ctx context.Context, name string) (bool, error) {
+			k, err := l.TryLockAll(ctx, []string{name, name + "z"})
+			return k != nil, err
+		},
+	}
+	for what, call := range calls {
+		subtest(t, what, 3, func(w *cluster) {
+			for at := range int64(30) {
+				var reads atomic.Int64 // the caller is paused before one reading of its clock
+				l := w.locker(redlock.WithClock(clock.New(func() clock.Instant {
+					now := clock.Runtime().Now()
+					if reads.Add(1) > at {
+						return now.Add(time.Minute)
+					}
+					return now
+				})))
+				reads.Store(0)
+				if held, err := call(l, w.Context(), fmt.Sprint("n", at)); !held {
+					w.notError(err, redlock.ErrLost)
+				}
+				w.noError(l.Close())
+			}
+		})
+	}
+}
+
 // A context re-enters only the locks of its Locker. A call of another Locker that is refused because of the context's
 // own lock says so: it would wait for itself.
 func TestContextOfAnotherLockerIsExplained(t *testing.T) {

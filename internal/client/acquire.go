@@ -209,7 +209,12 @@ func (c *Client) stillGood(op redlockinfo.Op, k *Lock, s *Settings) error {
 	return err
 }
 
-// tooShort returns the error of a call that got k, which has too little validity, or has ended.
+// tooShort returns the error of a call that got k, which has too little validity, or has ended. It is never ErrLost,
+// because the caller has not had the lock.
 func (k *Lock) tooShort(op redlockinfo.Op) error {
-	return failed(op, k.Name(), cmp.Or(k.Err(), round.ErrTooSlow))
+	err := k.Err()
+	if !errors.Is(err, lease.ErrClosed) && !errors.Is(err, lease.ErrMaxHold) {
+		err = round.ErrTooSlow
+	}
+	return failed(op, k.Name(), err)
 }

@@ -116,7 +116,11 @@ func settle(ctx context.Context, op redlockinfo.Op, locks []*Lock, s *Settings) 
 		if k.Hold.HasLeft(s.Least) {
 			return nil
 		}
-		return k.Extend(ctx)
+		err := k.Extend(ctx)
+		if errors.Is(err, lease.ErrLost) {
+			err = k.tooShort(op)
+		}
+		return err
 	})
 	if err != nil {
 		return err

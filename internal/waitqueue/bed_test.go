@@ -28,11 +28,10 @@ type testClient struct {
 	// handing, unless nil, is called when an ownership has ended by a hand-off, before the successor is notified.
 	handing func()
 
-	// ending, unless nil, is called when a lease has ended, before the Queue knows that.
-	ending func()
-
 	mu     sync.Mutex
 	events []string
+	// ending, unless nil, is called once when a lease has ended, before the Queue knows that.
+	ending func()
 }
 
 // newTestClient returns a testClient with n masters, and waits until all of them vote. The test must run in a
@@ -157,8 +156,11 @@ func (p *testClient) Lost(*lease.Lease, error)               { p.logf("lost") }
 func (p *testClient) Releasing(l *lease.Lease)               { p.Queue.Releasing(l) }
 
 func (p *testClient) Ended(l *lease.Lease) {
-	if f := p.ending; f != nil {
-		p.ending = nil
+	p.mu.Lock()
+	f := p.ending
+	p.ending = nil
+	p.mu.Unlock()
+	if f != nil {
 		f()
 	}
 	p.Queue.Ended(l)

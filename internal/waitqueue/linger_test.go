@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,10 +13,10 @@ func TestLingeringLeaseDoesNotSuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 5)
 		p.idle()
-		var second *pending
-		p.ending = func() { second = p.startDuring(p.call(0, false)) }
+		came := p.callAtEnd()
 		first := p.start(p.call(0, true))
 		after(time.Second)
+		second := came.Load()
 		if second == nil || second.is() != "holds" || first.state != queued {
 			t.Fatalf("the first call is in state %d", first.state)
 		}
@@ -33,15 +34,24 @@ func TestLingeringLeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 5)
 		p.idle()
-		var next *pending
-		p.ending = func() { next = p.startDuring(p.call(0, false)) }
+		came := p.callAtEnd()
 		after(2 * time.Second)
+		next := came.Load()
 		if next == nil || next.is() != "holds" {
 			t.Fatal("the next call does not hold the name")
 		}
 		p.unlock(next)
 		p.nothingLeft()
 	})
+}
+
+// callAtEnd makes a call begin when a lease has ended, before the Queue knows that.
+func (p *testClient) callAtEnd() *atomic.Pointer[pending] {
+	var came atomic.Pointer[pending]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ending = func() { came.Store(p.startDuring(p.call(0, false))) }
+	return &came
 }
 
 // idle leaves a lease lingering for a second.
