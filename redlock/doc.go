@@ -19,8 +19,8 @@
 //
 // A holder that is paused can write after another client has acquired its lock; no lock prevents that. So send
 // [Lock.Token] with each write, and let the resource refuse a smaller token than it has seen. Each holder has a larger
-// token than all holders of the name before it, except that readers, and holders of different slots of a semaphore, have
-// no order among themselves.
+// token than all holders of the name before it, except that readers, and holders of different slots of a semaphore,
+// have no order among themselves.
 //
 // A call whose context owns the name already fails with [ErrReentry], unless [WithReentry] asks for a re-entry.
 //

@@ -142,6 +142,7 @@ func newLocker(pools []*pool.Pool, cfg *client.Config, sharded, owned bool) (*Lo
 //   - ErrInvalid, before anything is sent;
 //   - if ctx ended the wait, an error that wraps the error of ctx and the last refusals of the masters;
 //   - ErrHeld or ErrNoQuorum if the tries are used up or the wait limit has expired;
+//   - ErrMaxHold if the process was paused after the grant, and the [WithMaxHold] has passed;
 //   - ErrTTLTooLong, immediately, if a quorum refuses the TTL;
 //   - ErrKind, immediately, if a quorum knows the name as an [RWLock] or a [Semaphore];
 //   - ErrReentry, immediately, if ctx owns the name by a lock that is held;

@@ -7,8 +7,8 @@
 //
 // An acquire carries a range of ballots, from first to last. The masters compare the first with their fence, and the
 // last becomes the fence. The ballots of the range are the tokens of the lease: the first is for the call that wins the
-// lease, and the others are for local hand-offs and for lingering leases (see package lease). A range that begins above the present time has
-// only one ballot.
+// lease, and the others are for local hand-offs and for lingering leases (see package lease). A range that begins above
+// the present time has only one ballot.
 //
 // No function here reads a clock: the present instant is an argument. Counting returns the clock of a Locker, which
 // also includes the time that both clocks of this machine have missed (leap.go).

@@ -16,8 +16,8 @@
 // a lock, lock.go is the lock, transfer.go moves it to another process or role. try.go, repeat.go and limits.go are for
 // calls that do not wait, wait by polling, or wait for a limited time; all.go, semaphore.go and shares.go acquire
 // several names, one of several slots, or the lock of a reader or writer. view.go acts on changes of the masters'
-// states. errors.go, events.go, journal.go, health.go, masters.go and inspect.go say what happens; operate.go, change.go, configuration.go, layout.go and
-// release.go are for operators; testing.go is for tests.
+// states. errors.go, events.go, journal.go, health.go, masters.go and inspect.go say what happens; operate.go,
+// change.go, configuration.go, layout.go and release.go are for operators; testing.go is for tests.
 //
 // # The path of a plain lock
 //
@@ -43,7 +43,7 @@
 //	internal/ballot/clocks.go      Term                            when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
-//	internal/transport             Transport.Send                  the documentation of the package has the way on and back
+//	internal/transport             Transport.Send                  its package says how a call goes out and back
 //	internal/lease/masters.go      sent.acquire                    which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply

@@ -61,9 +61,9 @@
 //
 // The lease is handed off only if all of these are true (see Hold.successorLocked, and Queue.Successor in waitqueue):
 //
-//   - The range has tokens left. The call that won the lease has reserved one token for each of its Handoffs, more
-//     if the lease may linger, or none if its first ballot had to be above the masters' present time (see Ballots.Propose): the ballots of a name that
-//     changes hands fast would run ahead of the clock.
+//   - The range has tokens left. The call that won the lease has reserved one token for each of its Handoffs, more if
+//     the lease may linger, or none if its first ballot had to be above the masters' present time (see
+//     Ballots.Propose): the ballots of a name that changes hands fast would run ahead of the clock.
 //   - The terms of the call that unlocks have Handoffs above 0, and a HandoffTime that is longer than the time since
 //     the lease was won.
 //   - No re-entry is under way, and no other client has requested the release. No holder has set a value, which other
