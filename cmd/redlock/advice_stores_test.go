@@ -264,7 +264,7 @@ func setClock(e *adviceEnv, _ *printed) {
 	}
 	_ = e.clock.Kill() // it returns nil
 	e.clock.Shift(0)
-	time.Sleep(30 * time.Second)
+	time.Sleep(30 * time.Second) // the claim is about a real server that was away for that long
 	if err := e.clock.Restart(e.t.Context()); err != nil {
 		e.t.Fatal(err)
 	}

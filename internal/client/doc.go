@@ -26,11 +26,13 @@
 //
 //	redlock/locker.go              Locker.Lock
 //	redlock/request.go             request, lock
+//	redlock/trace.go               begin                           refuses a nil context
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
 //	redlock/request.go             acquire
-//	internal/client/acquire.go     Client.Acquire, acquire
+//	internal/client/acquire.go     Client.Acquire, CheckName, acquire
 //	internal/client/client.go      enter                           counts the call, for Close
 //	internal/client/acquire.go     grant
+//	internal/scripts/keys.go       KeysOf                          the keys, and by them the scripts
 //	internal/waitqueue/contend.go  Queue.Lock
 //	internal/waitqueue/local.go    join                            the contender of the name
 //	internal/waitqueue/contend.go  contend, next, prepare
@@ -54,7 +56,7 @@
 //	internal/lease/masters.go      recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
 //	internal/waitqueue/local.go    startHold                       this Locker has the name
-//	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live
+//	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live, and its extensions are planned
 //	internal/waitqueue/local.go    leave
 //	internal/client/acquire.go     stillGood                       the caller may have been paused
 //
