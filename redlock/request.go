@@ -44,6 +44,25 @@ func (r request) acquire(ctx context.Context) (*Lock, error) {
 	})
 }
 
+// begin begins a call that acquires locks; see [client.Client.Begin].
+func begin(ctx context.Context, c *client.Client, op redlockinfo.Op, name string) error {
+	if err := client.CheckContext(ctx, op, name); err != nil {
+		return err
+	}
+	if err := c.Begin(ctx); err != nil {
+		return traced(ctx, c, op, name, func(*tracedCall) error { return err })
+	}
+	return nil
+}
+
+// opOf returns the Op of a call for a plain lock or that of a writer.
+func opOf(wait bool) redlockinfo.Op {
+	if wait {
+		return redlockinfo.OpLock
+	}
+	return redlockinfo.OpTryLock
+}
+
 // do implements the methods that run a function under a lock.
 func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock) error) error {
 	if f == nil {
@@ -64,10 +83,23 @@ func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 	})
 }
 
-// opOf returns the Op of a call for a plain lock or that of a writer.
-func opOf(wait bool) redlockinfo.Op {
-	if wait {
-		return redlockinfo.OpLock
-	}
-	return redlockinfo.OpTryLock
+// noFunction returns the error of a call without a function to run.
+func noFunction(name string) error {
+	return client.Invalid("%s %.80q: the function is nil", redlockinfo.OpDo, name)
 }
+
+// A lockOrLocks is a Lock or Locks, which during releases.
+type lockOrLocks interface {
+	Context(parent context.Context) context.Context
+	finish(ctx context.Context) error
+}
+
+// during runs f while k is held, and then releases k. err is the error of f; lost is the reason if k ended before f
+// returned.
+func during[K lockOrLocks](ctx context.Context, k K, f func(ctx context.Context, k K) error) (err, lost error) {
+	defer func() { lost = k.finish(ctx) }()
+	return f(k.Context(ctx), k), nil
+}
+
+// finish releases k; see [client.Lock.Finish].
+func (k *Lock) finish(ctx context.Context) error { return public(k.held.Finish(ctx, k.Unlock)) }

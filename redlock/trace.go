@@ -105,17 +105,6 @@ func acquiring(
 	return k, err
 }
 
-// begin begins a call that acquires locks; see [client.Client.Begin].
-func begin(ctx context.Context, c *client.Client, op redlockinfo.Op, name string) error {
-	if err := client.CheckContext(ctx, op, name); err != nil {
-		return err
-	}
-	if err := c.Begin(ctx); err != nil {
-		return traced(ctx, c, op, name, func(*tracedCall) error { return err })
-	}
-	return nil
-}
-
 // within returns the context in which a Do continues: the result of the Do callback, if there is one.
 func within(ctx context.Context, c *client.Client, name string) context.Context {
 	do := c.Trace().Do

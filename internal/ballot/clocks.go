@@ -177,17 +177,6 @@ func (c *Clocks) boundLocked() {
 	}
 }
 
-// Ballot returns the masters' time at now for ballots: not later than some correct clock, as long as a minority of the
-// masters has a wrong one.
-func (c *Clocks) Ballot(now clock.Instant) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == 0 {
-		return micros(now)
-	}
-	return c.ballot + micros(now)
-}
-
 // A Standing says how the clock of a master compares with those of the other masters.
 type Standing uint8
 
@@ -264,24 +253,6 @@ func (c *Clocks) Moved(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Span(c.by[i].us - c.by[i].remembered)
-}
-
-// Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any
-// correct clock that is known, as long as a minority of the masters has a wrong one and the correct ones are within
-// skew.Window of the median. If ttl is 0, the result is the zero Term.
-func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
-	if ttl == 0 {
-		return scripts.Term{}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	asked := micros(now)
-	until := asked + (ttl + time.Microsecond - 1).Microseconds()
-	if c.known != 0 {
-		asked, until = asked+c.ballot, until+c.until
-	}
-	within := func(us int64) int64 { return min(max(us, 0), scripts.MaxBallot) }
-	return scripts.Term{TTL: ttl, Until: within(until), Asked: within(asked)}
 }
 
 // A Reading is an estimate of all the masters' clocks at one instant, in microseconds.

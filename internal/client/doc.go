@@ -25,8 +25,7 @@
 // decide or change something; a hundred small ones, which read a field, count a vote or append a word, are left out.
 //
 //	redlock/locker.go              Locker.Lock
-//	redlock/request.go             request, lock
-//	redlock/trace.go               begin                           refuses a nil context
+//	redlock/request.go             request, lock, begin            refuses a nil context
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
 //	redlock/request.go             acquire
 //	internal/client/acquire.go     Client.Acquire, CheckName, acquire
@@ -38,15 +37,14 @@
 //	internal/waitqueue/contend.go  contend, next, prepare
 //	internal/monitor/api.go        Ready                           waits if a quorum may vote soon
 //	internal/lease/acquire.go      Manager.Acquire, send
-//	internal/lease/limiter.go      enter                           not too many rounds at once
 //	internal/lease/acquire.go      newLease
 //	internal/round/round.go        Sender.New
 //	internal/ballot/propose.go     Ballots.Propose                 the token
-//	internal/ballot/clocks.go      Term                            when the masters free the name
+//	internal/ballot/propose.go     Term                            when the masters free the name
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
 //	internal/transport             Transport.Send                  its package says how a call goes out and back
-//	internal/lease/masters.go      sent.acquire                    which masters may have the lease
+//	internal/lease/masters.go      sent.touchAll                    which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/decode.go     DecodeVote
@@ -71,6 +69,7 @@
 //	internal/client/acquire.go     owned                           re-entry: the lock that the context owns
 //	internal/client/limits.go      limited                         limits of the wait
 //	internal/waitqueue/linger.go   takeOver                        linger: a lease that nobody holds
+//	internal/lease/limiter.go      enter                           overload: waits while too many rounds are under way
 //	internal/lease/linger.go       announceLinger                  linger: the mark on the masters
 //	internal/lease/lease.go        leaseTTL, fromGrant             a minimum hold is a longer term
 //	internal/lease/inbox.go        identify                        readers and writers: an id with the role
