@@ -137,7 +137,7 @@ func (c *Client) owned(ctx context.Context, r *Request) (*lease.Hold, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, failed(r.Op, r.Name, &round.Failure{Cause: fault.ContextError(ctx)})
-	case r.Wait && lease.LockOutOfOrder(ctx, c.leases, r.Name):
+	case r.Wait && lease.OutOfOrder(ctx, c.leases, r.Name, false):
 		return nil, lockError(r.Op, r.Name, ErrOrder)
 	case own == nil:
 		return nil, nil

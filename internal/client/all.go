@@ -22,7 +22,7 @@ func (s *Set) AcquireAll(
 		if err := c.CheckName(name); err != nil {
 			return nil, err
 		}
-		if wait && lease.AllOutOfOrder(ctx, c.leases, name) {
+		if wait && lease.OutOfOrder(ctx, c.leases, name, true) {
 			return nil, lockError(op, name, ErrOrder)
 		}
 		if _, err := c.owned(ctx, &Request{Op: op, Name: name, Settings: all}); err != nil {

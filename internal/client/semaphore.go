@@ -63,7 +63,7 @@ func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock,
 			break
 		}
 	}
-	if wait && lease.LockOutOfOrder(ctx, s.c.leases, s.slots[0]) {
+	if wait && lease.OutOfOrder(ctx, s.c.leases, s.slots[0], false) {
 		return nil, lockError(s.op, s.name, ErrOrder)
 	}
 	lock, err := s.try(ctx, wait, stats)

@@ -139,7 +139,7 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	term := m.Ballots.Term(r.Start, ttl).Later(a.Terms.fromGrant(view.Config.Slowest))
 	call := view.Encoder.Acquire(a.Keys, l.ID, term, first, last, l.depthLocked(), a.Ticket)
 	sent := r.SendAll(call, ttl, round.NeedsVote)
-	l.sent.acquire(view, sent, last)
+	l.sent.touchAll(view, sent, last)
 	r.RecordSkipped()
 	return l, r, nil
 }

@@ -116,26 +116,15 @@ func Owns(ctx context.Context, m *Manager) bool {
 	}) != nil
 }
 
-// LockOutOfOrder reports whether a call for one name with ctx must not wait for name, since the call could deadlock.
-// This is so if ctx does not own name, but owns a name that LockAll has locked, that sorts after name, and that is
-// still held. The Manager of that hold must be m, or share the order of m.
-func LockOutOfOrder(ctx context.Context, m *Manager, name string) bool {
-	return outOfOrder(ctx, m, name, func(c *ownerContext) bool { return c.together })
-}
-
-// AllOutOfOrder is like LockOutOfOrder, for a call of LockAll. Each name that ctx owns counts, however it was locked,
-// because other clients may hold name while LockAll waits for that name.
-func AllOutOfOrder(ctx context.Context, m *Manager, name string) bool {
-	return outOfOrder(ctx, m, name, func(*ownerContext) bool {
-		return true
-	})
-}
-
-// outOfOrder implements LockOutOfOrder and AllOutOfOrder. Only contexts for which counts returns true are considered.
-func outOfOrder(ctx context.Context, m *Manager, name string, counts func(*ownerContext) bool) bool {
+// OutOfOrder reports whether a call with ctx must not wait for name, since the call could deadlock. This is so if ctx
+// does not own name, but owns a name that sorts after it and is still held. The Manager of that hold must be m, or share
+// the order of m. For a call for one name, only names count that LockAll has locked. For a call of LockAll (all), each
+// name that ctx owns counts, because other clients may hold name while LockAll waits for it.
+func OutOfOrder(ctx context.Context, m *Manager, name string, all bool) bool {
 	public, _ := scripts.CutSlot(name)
 	after := find(ctx, func(c *ownerContext, h *Hold) bool {
-		return counts(c) && h.lease.m.first.Load() == m.first.Load() && public < h.lease.publicName() && h.Err() == nil
+		return (all || c.together) && h.lease.m.first.Load() == m.first.Load() && public < h.lease.publicName() &&
+			h.Err() == nil
 	})
 	return after != nil && InnermostOf(ctx, m, name) == nil
 }

@@ -46,7 +46,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot 
 	l.tokens = tokenRange{next: first, last: last, handoffs: terms.Handoffs}
 	term := m.Ballots.Term(r.Start, ttl).Later(terms.fromGrant(view.Config.Slowest))
 	sent := r.SendAll(view.Encoder.Import(l.keys, l.ID, l.replaces, term, first, last), ttl, need)
-	l.sent.acquire(view, sent, last)
+	l.sent.touchAll(view, sent, last)
 	r.RecordSkipped()
 	err = l.awaitQuorum(ctx, r, terms)
 	switch f, ok := round.AsFailure(err); {

@@ -82,8 +82,8 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	return true
 }
 
-// endIdle releases the lease if it lingers.
-func (l *Lease) endIdle() {
+// EndIdle releases the lease if it lingers.
+func (l *Lease) EndIdle() {
 	l.mu.Lock()
 	end := ending{}
 	if l.state == idle {
@@ -132,6 +132,6 @@ func (l *Lease) suitsLocked(terms *Terms, now clock.Instant) bool {
 // ReleaseIdle releases every lease that lingers.
 func (m *Manager) ReleaseIdle() {
 	for _, l := range m.All() {
-		l.endIdle()
+		l.EndIdle()
 	}
 }

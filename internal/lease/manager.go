@@ -93,7 +93,7 @@ func NewManager(env Env) *Manager {
 	return m
 }
 
-// Share makes m use the same order of names as first: see LockOutOfOrder.
+// Share makes m use the same order of names as first: see OutOfOrder.
 func (m *Manager) Share(first *Manager) { m.first.Store(first) }
 
 // All returns every live or idle lease.

@@ -15,8 +15,8 @@ type sent struct {
 	repair map[int]int64   // the largest ballot of a repair, by master; nil: no repair was sent
 }
 
-// acquire records that an acquire or an import with this last ballot was sent to the masters of set.
-func (s *sent) acquire(view *admission.View, set quorum.Set, last int64) {
+// touchAll records that an acquire or an import with this last ballot was sent to the masters of set.
+func (s *sent) touchAll(view *admission.View, set quorum.Set, last int64) {
 	for i := range set.All() {
 		s.touch(view, i, last)
 	}

@@ -195,7 +195,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
 		if !l.m.Waiters.Idle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
-			l.endIdle()
+			l.EndIdle()
 		}
 		return nil
 	}

@@ -1,9 +1,6 @@
 package waitqueue
 
-import (
-	"github.com/redlock-go/redlock/internal/lease"
-	"github.com/redlock-go/redlock/internal/scripts"
-)
+import "github.com/redlock-go/redlock/internal/lease"
 
 // mostIdle bounds the leases that are idle at a time. All of them may end at one instant, and their releases must not
 // delay the extensions of other leases.
@@ -55,7 +52,7 @@ func (q *Queue) takeOver(c *Call) bool {
 		if !c.Fair && c.Hold.TakeOver(l, c.Terms) {
 			return true
 		}
-		l.Message(scripts.WakeUp{}) // releases the idle lease
+		l.EndIdle()
 		q.join(c)
 	}
 	return false
