@@ -38,27 +38,7 @@
 // without --raise, --finish and --abort write nothing; check and status may acquire and release a probe lock, and write
 // nothing else. Only quarantine, admit, run and lock start a quarantine.
 //
-// # Exit status
-//
-// All commands except run, lock and unlock:
-//
-//	0    success; no problem found
-//	1    check has found something that endangers locks; or the operation failed, perhaps only on some masters
-//	2    fewer masters vote than a quorum, in the deployment or in a shard: no lock can be acquired there
-//	3    usage error; nothing was sent
-//	4    the output could not be written completely
-//
-// run returns the status of its command, 128 plus the signal number if a signal has ended the command, or one of the
-// following. lock and unlock return 0 or one of the following.
-//
-//	64   usage error; nothing was sent
-//	69   too few masters can vote, the votes are split between clients, or the name is another kind of lock
-//	71   processes of the command still run, and cannot be killed; the last line names them
-//	74   the output of redlock could not be written
-//	75   another client holds the lock; --conflict-exit-code sets another status
-//	76   the lock was lost, could not be kept, or reached its --max-hold, before the command or the hold ended
-//	126  the command cannot be run
-//	127  the command was not found
+// "redlock --help" and "redlock run --help" list the exit statuses.
 //
 // # The processes of run
 //

@@ -4,25 +4,10 @@
 // safe to repeat. acquire and release begin with their common case, and include the functions that only the other cases
 // need (common.lua) after that. The package does no I/O.
 //
-// # Keys
+// docs/protocol.md describes the keys, their fields, the two deadlines of a lease, the window of ballots, and the calls;
+// what follows argues about the scripts.
 //
-// For a prefix P, see [Prefix]:
-//
-//	P:{name}          hash: fence, and while the name is held the lease: <lease id> = "depth token ballot until", and
-//	                  then " version value" if the holder has set a value
-//	P:{name}:shares   sorted set: the leases of a readers-writer lock by their deadlines
-//	P:{name}:slot:i/k hash: slot i of a semaphore of k, with the content and the other keys of a plain lock
-//	P:{name}:queue    sorted set: waiters by rank; P:{name}:waiters: by the time until which a waiter counts
-//	P:admission       string: the record that admits this master to vote; see [Record]
-//	P:inbox:<owner>   channel: wake-ups for the waiters of one owner; see [WakeUp]
-//
-// The other fields of the hash:
-//
-//	fence             the largest ballot that was accepted for the name, or that a release has ended
-//	queue             present while clients may wait, so that the common case need not look at the queue
-//	kind              of a name without plain locks: "readers-writer", or "semaphore k"
-//	kept              how long the key outlives the lease, in ms, if the fence is so far ahead that 75 s are too few
-//	reads             the readers' fence of a readers-writer lock: the largest ballot that was accepted from a reader
+// # States
 //
 // A plain lock that is free and for which no client waits has the field fence alone, or no key. So HLEN, and HGET of
 // the fence, decide the common case of an acquire, and HDEL and HLEN that of a release. A hash without a fence, or with
@@ -38,22 +23,8 @@
 //	      '-----------------------------------------------'
 //	        release: HDEL, or expiry by both clocks: the first waiter is woken, and has one second
 //
-// # Expiry
-//
-// The hash lives for 75 s longer than its lease: its TTL is that of the lease plus 75 s. A lease has expired for a
-// request if at most 75 s of that TTL are left, and the first ballot of the request is above until. The first is this
-// master's own clock; it counts from the moment of the grant, so a constant error of the clock has no effect. The
-// second compares two estimates of the masters' time by clients: until is the holder's estimate at its call, plus the
-// TTL. Both estimates are bounded by correct clocks. If the ballot is above the client's estimate, because it follows a
-// fence that is ahead, the request also has the estimate, which takes the place of the ballot in this comparison. So a
-// master whose clock jumps forward by up to 15 s does not give away a lease early, and neither does a client whose
-// estimate is wrong. The ballot of an extension is its new until less the TTL. An inspection carries the client's
-// estimate of the time. A release counts with this master's clock or, if it rolls an attempt back, with the ballot of
-// that attempt if that is earlier.
-//
-// An expired lease counts as absent, and the next acquire deletes it. An extension sets both deadlines, and shortens
-// neither. A lease with a minimum hold gets two new deadlines and the depth 0 when it is unlocked. A full master
-// refuses the new until of an extension, and extends the lease by its own clock alone.
+// An expired lease counts as absent, and the next acquire deletes it. A full master refuses the new until of an
+// extension, and extends the lease by its own clock alone.
 //
 // # Late messages
 //
@@ -124,14 +95,4 @@
 // the last reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. Instead, the
 // scripts send a probe, which only tests whether the writer's client still listens, so a dead writer at the front
 // blocks no client. A hung writer at the front blocks later readers until 8 s after its last acquire.
-//
-// # Semaphores
-//
-// A semaphore of k has k slots. A slot is a plain lock with a key of its own, and its scripts are those of a plain
-// lock, with a check before (slot_common.lua): the hash of the name has no lease, and its field kind says "semaphore
-// k". An acquire or an extension of a slot that succeeds writes the field, and lets the hash of the name live at least
-// as long as that of the slot, 75 s longer than the lease. So while a lease of a slot counts on a master, its name is
-// marked there, and the scripts of other kinds change nothing; if the name has another kind, or another size, an
-// acquire of a slot changes nothing. A client that has a quorum of one kind therefore shares a master with each client
-// that has a quorum of another, and that master has refused one of them.
 package scripts

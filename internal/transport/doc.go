@@ -62,15 +62,7 @@
 // While a master is down or refused, Send fails immediately with the last reason. Attempts to connect continue, so a
 // repaired master is used again without further action.
 //
-// A server is refused, with an error that names the problem and the fix, if:
-//   - its role is not master;
-//   - it is a cluster node, but its URL is not that of a cluster, or the reverse;
-//   - it is loading its data;
-//   - it has a memory limit and a policy that evicts keys (unless AllowEviction of [Config]);
-//   - the user may not run INFO, or the reply lacks the identity or the clock of the server;
-//   - another master of the Transport is the same server; or
-//   - it is behind Sentinel or in a cluster, and may keep accepting writes while a replica is promoted (unless
-//     TwoHolders of [Config]; docs/guide.md).
+// Package pool lists the reasons for which a server is refused. The error names the problem and the fix.
 //
 // # Guarantees
 //
