@@ -35,7 +35,6 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// Errors do not contain the password of a URL.
 // The rounds are shown, with the time since the start, on a terminal only.
 func TestProgressIsForTerminals(t *testing.T) {
 	redistest.Need(t)
@@ -62,6 +61,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 	}
 }
 
+// Errors do not contain the password of a URL.
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
