@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -73,7 +74,7 @@ func (w *cluster) everything(l *redlock.Locker) {
 	w.must(imported.Unlock(ctx))
 	lost := must(l.Lock(w.Context(), "lost"))(w).Context(ctx)
 	late := must(l.Lock(w.Context(), "late", redlock.WithExtension(false)))(w)
-	end, lateCtx := late.Until(), late.Context(ctx)
+	end, lateCtx := validUntil(late), late.Context(ctx)
 	w.masters.Lose("lost")
 	took, cause := w.ended(lost, 5*time.Second)
 	w.isError(cause, redlock.ErrLost)
@@ -100,7 +101,7 @@ func TestBlockedCallback(t *testing.T) {
 			defer release()
 			time.AfterFunc(time.Hour, release) // so that a failing test ends
 			l := w.newLocker(w.pool(), callbacks(func() { <-block })[name])
-			l.Ready(w.Context())
+			client.SetOf(l).AwaitKnown(w.Context())
 			w.everything(l)
 			held := must(l.Lock(w.Context(), "held"))(w)
 			began := time.Now()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -81,7 +82,7 @@ func everyCall(w *cluster, harm func(m *memory.Master), long time.Duration) {
 			return l.Do(ctx, "c", nothing)
 		},
 		"admit": func(ctx context.Context) error { return admin.Of(l).Admit(ctx) },
-		"ready": func(ctx context.Context) error { l.Ready(ctx); return nil },
+		"ready": func(ctx context.Context) error { client.SetOf(l).AwaitKnown(ctx); return nil },
 	}
 	var all sync.WaitGroup
 	for name, call := range calls {
@@ -312,14 +313,14 @@ func TestInnerUnlockKeepsOuter(t *testing.T) {
 		}
 		long := must(l.Lock(ctx, "a", redlock.WithReentry(), redlock.WithTTL(28*time.Second)))(w)
 		depth(2, 28*time.Second)
-		until := k.Until()
+		until := validUntil(k)
 		short := must(l.Lock(ctx, "a", redlock.WithReentry(), redlock.WithTTL(time.Second)))(w)
 		depth(3, 28*time.Second)
 		for i, inner := range []*redlock.Lock{short, long} {
 			w.noError(inner.Unlock(w.Context()))
 			depth(2-i, 28*time.Second)
-			if k.Until().Before(until) || k.Err() != nil {
-				w.Errorf("the outer lock is valid until %v, was until %v; %v", k.Until(), until, k.Err())
+			if validUntil(k).Before(until) || k.Err() != nil {
+				w.Errorf("the outer lock is valid until %v, was until %v; %v", validUntil(k), until, k.Err())
 			}
 		}
 		after(time.Minute)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -77,7 +78,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		if k.Err() != nil {
 			w.Fatalf("before the epoch is raised: %v", k.Err())
 		}
-		w.must(current.RaiseEpoch(w.Context()))
+		w.must(client.SetOf(current).RaiseEpoch(w.Context()))
 		w.ends(k.Context(w.Context()), 11*time.Second, redlock.ErrLost)
 		again := w.readyLocker(w.poolOf(oldFive...))
 		for i, l := range []*redlock.Locker{late, again} {
@@ -92,7 +93,7 @@ func TestClientWithOldMastersIsRefused(t *testing.T) {
 		w.noError(admin.Of(late).Reconfigure(w.Context(), last))
 		w.isError(errOf(late.TryLock(w.Context(), "more")), redlock.ErrIncomplete)
 		after(time.Minute)
-		w.must(current.FinishChange(w.Context()))
+		w.must(client.SetOf(current).FinishChange(w.Context()))
 		after(2 * time.Second)
 		w.isError(errOf(late.TryLock(w.Context(), "old")), redlock.ErrHeld)
 		w.noError(got.Unlock(w.Context()))
@@ -107,7 +108,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 		_, both, _ := w.states(oldThree, []int{2, 3, 4})
 		current := w.readyLocker(w.poolOf(oldThree...))
 		w.reconfigure(current, both)
-		w.must(current.RaiseEpoch(w.Context()))
+		w.must(client.SetOf(current).RaiseEpoch(w.Context()))
 		after(20 * time.Second)
 		w.stop(1)
 		w.restart(false, 1)
@@ -115,7 +116,7 @@ func TestForgetfulMasterRestartsEpoch(t *testing.T) {
 		w.noError(current.Do(w.Context(), "a", nothing))
 		w.stop(0)
 		after(10 * time.Second)
-		is, err := current.Change(w.Context())
+		is, err := client.SetOf(current).Change(w.Context())
 		if err != nil || !is.RaisedAll || is.Complete || is.Left < 10*time.Second || is.Left > 16*time.Second {
 			w.Errorf("Change returned %+v, %v; the second master of the majority has had the epoch for 45 s of 60", is, err)
 		}
@@ -152,10 +153,10 @@ func TestInvalidConfigurationsAreRejected(t *testing.T) {
 		w.reconfigure(l, both)
 		refused(l, first, "already have epoch")
 		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "must be the next masters of epoch")
-		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
+		if is := admin.Of(l).Configuration()[0]; is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
 			w.Errorf("the configuration in use is %+v, want epoch 1", is)
 		}
-		w.isError(unguarded.RaiseEpoch(w.Context()), redlock.ErrInvalid)
+		w.isError(client.SetOf(unguarded).RaiseEpoch(w.Context()), redlock.ErrInvalid)
 	})
 }
 
@@ -184,15 +185,15 @@ func TestMastersReturnWhenTheyAreRetired(t *testing.T) {
 			first, both, last := w.states(oldThree, []int{3, 4, 5})
 			l := w.readyLocker(w.poolOf(oldThree...))
 			w.reconfigure(l, both)
-			w.must(l.RaiseEpoch(w.Context()))
+			w.must(client.SetOf(l).RaiseEpoch(w.Context()))
 			after(2 * time.Minute)
-			w.must(l.FinishChange(w.Context()))
+			w.must(client.SetOf(l).FinishChange(w.Context()))
 			w.reconfigure(l, last)
 			after(redlock.DefaultMaxTTL - time.Second) // one second before the old masters are retired
 			back := redlock.Configuration{Epoch: 3, Masters: last.Masters, Next: first.Masters}
-			w.must(l.ReconfigureSlowly(w.withTimeout(time.Minute), back, pause))
+			w.must(client.SetOf(l).Clients[0].ReconfigureSlowly(w.withTimeout(time.Minute), client.Configuration(back), pause))
 			after(time.Minute)
-			for i, m := range l.Masters() {
+			for i, m := range admin.Of(l).Masters() {
 				if m.State != "voting" {
 					w.Errorf("master %d is %s: %v", i, m.State, m.Err)
 				}
@@ -211,8 +212,8 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		err := admin.Of(l).Reconfigure(w.withTimeout(3*time.Second), both)
 		w.isError(err, redlock.ErrNoQuorum)
 		w.noError(l.Do(w.Context(), "a", nothing))
-		if l.Set().Epoch != 0 {
-			w.Errorf("the configuration in use is %v, want epoch 0", l.Set())
+		if admin.Of(l).Configuration()[0].Epoch != 0 {
+			w.Errorf("the configuration in use is %v, want epoch 0", admin.Of(l).Configuration()[0])
 		}
 		w.restart(true, 5, 6, 7)
 		after(40 * time.Second) // the quarantine, since the servers are new processes
@@ -231,23 +232,23 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		l, first := w.newLocker(w.poolOf(0, 1, 2)), w.newLocker(w.poolOf(3, 4, 5))
 		w.must(errors.Join(admin.Of(l).Admit(w.withTimeout(time.Minute)), admin.Of(first).Admit(w.withTimeout(time.Minute)),
 			first.Close(), admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), both),
-			l.RaiseEpoch(w.withTimeout(time.Minute))))
+			client.SetOf(l).RaiseEpoch(w.withTimeout(time.Minute))))
 		after(2 * time.Minute)
 		w.masters.Master(5).Stop()
 		operator := w.newLocker(w.poolOver(urls), redlock.WithConfiguration(both), clients.AsObserver())
-		w.must(operator.FinishChange(w.withTimeout(time.Minute)), operator.Close())
+		w.must(client.SetOf(operator).FinishChange(w.withTimeout(time.Minute)), operator.Close())
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
 		k := must(ahead.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)
 		ahead.kill()
 		w.restart(false, 3, 4)
 		w.restart(true, 5)
 		after(2 * time.Second)
-		w.says(l.AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
+		w.says(client.SetOf(l).AbortChange(w.withTimeout(5*time.Second)), redlock.ErrNoQuorum, "quarantine")
 		if _, err := l.TryLock(w.withTimeout(time.Second), "n"); err == nil && k.Err() == nil {
 			w.Error("two clients hold the name")
 		}
 		after(time.Minute)
-		if err := l.AbortChange(w.withTimeout(time.Minute)); err != nil || k.Err() == nil {
+		if err := client.SetOf(l).AbortChange(w.withTimeout(time.Minute)); err != nil || k.Err() == nil {
 			w.Errorf("after the quarantine AbortChange returned %v; the lock ended with %v", err, k.Err())
 		}
 		w.wantLocks("the client", l)

@@ -115,7 +115,7 @@ func TestAdmitWithAWrongClock(t *testing.T) {
 // votesWithin waits until master i votes for all Lockers. It fails the test if that takes longer than bound.
 func (w *cluster) votesWithin(bound time.Duration, i int, lockers ...*redlock.Locker) {
 	w.Helper()
-	out := func(l *redlock.Locker) bool { return l.Masters()[i].State != "voting" }
+	out := func(l *redlock.Locker) bool { return admin.Of(l).Masters()[i].State != "voting" }
 	for start := time.Now(); slices.ContainsFunc(lockers, out); after(time.Second) {
 		if time.Since(start) > bound {
 			w.Fatalf("master %d does not vote after %v", i, bound)
@@ -298,7 +298,7 @@ func TestMasterInsideTheWindowVotes(t *testing.T) {
 		votes, seconds := 0, 200
 		for range seconds {
 			after(time.Second)
-			if l.Masters()[2].State == "voting" {
+			if admin.Of(l).Masters()[2].State == "voting" {
 				votes++
 			}
 		}
@@ -339,7 +339,7 @@ func TestOneClockThatJumpsAfterAllWereAhead(t *testing.T) {
 				w.noError(k.Unlock(w.Context()))
 				w.each(func(_ int, m *memory.Master) { m.SetClock(0, 1) })
 				after(2 * time.Minute)
-				for _, m := range first.Masters() {
+				for _, m := range admin.Of(first).Masters() {
 					if m.State != redlockinfo.StateVoting {
 						t.Fatalf("a master is %s", m.State)
 					}

@@ -22,7 +22,9 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlockt
 	if locker, err = redlock.New(p, opts...); err != nil {
 		panic(err)
 	}
-	locker.Ready(context.Background())
+	if err := locker.WaitReady(context.Background()); err != nil {
+		panic(err)
+	}
 	return locker, masters, func() {
 		_ = locker.Close()
 		_ = p.Close()

@@ -178,7 +178,7 @@ func TestDataLossWithoutQuorumIsDetected(t *testing.T) {
 		after(5 * time.Second)
 		w.masters.Master(2).Flush()
 		after(2 * time.Second)
-		for i, m := range l.Masters() {
+		for i, m := range admin.Of(l).Masters() {
 			if m.State != "quarantine" {
 				w.Errorf("master %d is %s, want quarantine", i, m.State)
 			}
@@ -244,7 +244,7 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 		after(time.Second)
 		w.restart(false, 2)
 		after(2 * time.Second)
-		w.Log(p.Masters())
+		w.Log(admin.Of(p.Locker).Masters())
 		p.mustNotTake(held)
 		cancel()
 		if err := <-done; err == nil {
@@ -263,7 +263,7 @@ func TestRefusedQuarantineIsError(t *testing.T) {
 		err := admin.Of(l).Quarantine(w.Context(), m.Addr())
 		after(time.Second)
 		if text, _ := m.Get(defaultPrefix.Admission()); err == nil && !strings.Contains(text, "state=quarantine") {
-			w.Errorf("no error, but the record is %q; the Locker reports %+v", text, l.Masters()[0])
+			w.Errorf("no error, but the record is %q; the Locker reports %+v", text, admin.Of(l).Masters()[0])
 		}
 	})
 }

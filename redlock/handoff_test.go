@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -95,7 +96,7 @@ func TestLockAfterHandoffBehavesNormally(t *testing.T) {
 		long, lost, exported := handed(w, p, "long"), handed(w, p, "lost"), handed(w, p, "exported")
 		bounded := handed(w, p, "bounded", redlock.WithMaxHold(time.Minute))
 		after(30 * time.Second)
-		if on, _ := long.HeldOn(); on != 5 || long.Remaining() < 5*time.Second {
+		if on, _ := client.HeldOn(long); on != 5 || long.Remaining() < 5*time.Second {
 			w.Errorf("the lock is on %d masters and valid for %v, want 5 masters and at least 5 s", on, long.Remaining())
 		}
 		w.masters.Lose("lost")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -55,7 +56,7 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 			k := must(l.Lock(w.Context(), "a"))(w)
 			ctx := k.Context(w.Context())
 			after(5 * time.Second)
-			until := k.Until()
+			until := validUntil(k)
 			w.hang()
 			w.ends(ctx, time.Minute, redlock.ErrLost)
 			if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
@@ -240,7 +241,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 			w.wantHeld(k, 4)
 			m.Restart(false)
 			after(8 * time.Second)
-			on, _ := k.HeldOn()
+			on, _ := client.HeldOn(k)
 			if id, depth, _ := m.Holds("a"); on != 5 || id == "" || depth != 2 {
 				w.Errorf("master %d is back: held on %d masters, on this one by %q with depth %d", i, on, id, depth)
 			}
@@ -251,7 +252,7 @@ func TestLockReturnsToAllMasters(t *testing.T) {
 		after(40 * time.Second) // the quarantines
 		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
 		next := must(w.locker().Lock(w.Context(), "a"))(w)
-		if on, _ := next.HeldOn(); next.Token() <= token || on < 3 {
+		if on, _ := client.HeldOn(next); next.Token() <= token || on < 3 {
 			w.Errorf("the next token is %d after %d", next.Token(), token)
 		}
 	})
@@ -374,7 +375,7 @@ func TestFirstLockIsOnAllMasters(t *testing.T) {
 				}
 			}))).Lock(w.Context(), fmt.Sprint("n", run)))(w)
 			after(100 * time.Millisecond)
-			if on, n := k.HeldOn(); on != n || w.on(k.Name()) != n {
+			if on, n := client.HeldOn(k); on != n || w.on(k.Name()) != n {
 				w.Errorf("run %d: the lock is on %d of %d masters", run, on, n)
 			}
 			m := w.masters.Master(run % 5)
@@ -436,7 +437,7 @@ func TestCallsOverClosedPoolFail(t *testing.T) {
 		var h logbook
 		p := w.pool()
 		l := w.newLocker(p, h.option())
-		l.Ready(w.Context())
+		client.SetOf(l).AwaitKnown(w.Context())
 		held, exported := must(l.Lock(w.Context(), "held"))(w), must(w.locker().Lock(w.Context(), "exported"))(w)
 		handle := must(exported.Export())(w)
 		w.must(p.Close())

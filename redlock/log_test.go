@@ -18,6 +18,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -111,7 +112,7 @@ func (w *cluster) noLog(b *logbook) {
 func (w *cluster) wantStates(l *redlock.Locker, initials string) {
 	w.Helper()
 	got := ""
-	for _, m := range l.Masters() {
+	for _, m := range admin.Of(l).Masters() {
 		got += string(m.State[:1])
 	}
 	if got != initials {

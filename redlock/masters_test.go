@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -81,7 +82,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 		w.restart(false, 4)
 		after(5 * time.Second)
 		w.must(admin.Of(l).RaiseMaxTTL(w.withTimeout(time.Minute), 5*time.Minute))
-		for _, m := range l.Masters() {
+		for _, m := range admin.Of(l).Masters() {
 			if m.MaxTTL != 5*time.Minute {
 				w.Errorf("the max TTL is not 5 min: %+v", m)
 			}
@@ -313,7 +314,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 						w.Errorf("the error is %v", err)
 					}
 				}
-				for _, m := range l.Masters() {
+				for _, m := range admin.Of(l).Masters() {
 					if m.State == "voting" {
 						w.Errorf("a master with the record %s votes", record)
 					}
@@ -363,12 +364,12 @@ func TestStrayRecord(t *testing.T) {
 		w.wantLocks("with the stray record", a)
 		w.restart(false, 0)
 		after(40 * time.Second)
-		if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
+		if s := admin.Of(a).Masters(); s[0].State != "voting" || s[1].State != "blocked" {
 			w.Errorf("with a stray record on one master: %+v", s[:2])
 		}
 		w.must(admin.Of(a).Quarantine(w.Context(), "master-2:6379"))
 		after(40 * time.Second)
-		if s := a.Masters()[1]; s.State != "voting" {
+		if s := admin.Of(a).Masters()[1]; s.State != "voting" {
 			w.Errorf("after the stray record was replaced: %+v", s)
 		}
 		w.says(admin.Of(a).Quarantine(w.Context(), "elsewhere:1"), redlock.ErrInvalid, "elsewhere:1")
@@ -384,7 +385,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		l := w.newLocker(w.poolOf(0, 1, 2, 3, 4))
 		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)),
 			admin.Of(w.newLocker(w.poolOf(5))).Admit(w.withTimeout(time.Minute)),
-			admin.Of(l).Reconfigure(w.withTimeout(time.Minute), both), l.RaiseEpoch(w.withTimeout(time.Minute)))
+			admin.Of(l).Reconfigure(w.withTimeout(time.Minute), both), client.SetOf(l).RaiseEpoch(w.withTimeout(time.Minute)))
 		w.restart(false, 1)
 		after(5 * time.Second) // the restarted master is in quarantine
 		w.must(l.Close())
@@ -408,18 +409,18 @@ func TestPlainListAfterAChange(t *testing.T) {
 		w.must(admin.Of(l).Admit(w.withTimeout(time.Minute)),
 			admin.Of(l).Reconfigure(w.withTimeout(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3],
 				Next: urls[1:]}),
-			l.RaiseEpoch(w.withTimeout(time.Minute)))
+			client.SetOf(l).RaiseEpoch(w.withTimeout(time.Minute)))
 		early := w.newLocker(w.poolOf(1, 2, 3))
 		w.says(errOf(early.TryLock(w.Context(), "n")), redlock.ErrOldMasters)
 		after(2 * time.Minute)
-		w.must(l.FinishChange(w.withTimeout(time.Minute)),
+		w.must(client.SetOf(l).FinishChange(w.withTimeout(time.Minute)),
 			admin.Of(l).Reconfigure(w.withTimeout(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
-			l.RaiseEpoch(w.withTimeout(time.Minute)))
+			client.SetOf(l).RaiseEpoch(w.withTimeout(time.Minute)))
 		w.wantLocks("a client that was early", early)
 		late := w.newLocker(w.poolOf(3, 2, 1))
 		w.wantLocks("a new client", late)
-		if late.Set().Epoch != 2 {
-			w.Errorf("the new client uses %v", late.Set())
+		if admin.Of(late).Configuration()[0].Epoch != 2 {
+			w.Errorf("the new client uses %v", admin.Of(late).Configuration()[0])
 		}
 		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as in a file that is watched
 			err := admin.Of(late).Reconfigure(w.withTimeout(time.Minute), redlock.Configuration{Masters: plain})

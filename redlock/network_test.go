@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -91,7 +92,7 @@ func (p *peer) ready() *peer {
 			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})
-	p.Ready(w.Context())
+	client.SetOf(p).AwaitKnown(w.Context())
 	synctest.Wait()
 	return p
 }

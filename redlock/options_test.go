@@ -328,7 +328,7 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		got := l.Warnings()
+		got := client.SetOf(l).Warnings()
 		if len(got) != len(c.want) || len(traced) != len(c.want) {
 			t.Errorf("%d masters: the warnings are %q, and %q were traced", c.n, got, traced)
 		}
@@ -355,7 +355,7 @@ func TestURLsTurnOffGuard(t *testing.T) {
 			defer p.Close()
 			var l *Locker
 			if l, err = New(p, WithLogger(slog.New(slog.DiscardHandler))); err == nil {
-				got = strings.Join(l.Warnings(), " ")
+				got = strings.Join(client.SetOf(l).Warnings(), " ")
 				_ = l.Close()
 			}
 		}
@@ -385,7 +385,7 @@ func TestWarningsOfARedisPool(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
+	if list := client.SetOf(l).Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
 		!strings.Contains(list[1], "ignored: MaxActive") {
 		t.Errorf("the warnings are %q, and %q were traced", list, traced)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -46,7 +47,7 @@ func loaded(t *testing.T, f func(l *load)) {
 				l.silent.Add(1)
 			}
 		}), redlock.On("lost", func(redlockinfo.Event) { l.lost.Add(1) })))
-		l.locker.Ready(w.Context())
+		client.SetOf(l.locker).AwaitKnown(w.Context())
 		w.scriptTime(scriptTime)
 		f(l)
 	})

@@ -145,7 +145,7 @@ func (f *deployment) noLocks(bound time.Duration) {
 // states returns the states of the masters of l, for failure messages.
 func states(l *redlock.Locker) string {
 	var b strings.Builder
-	for _, m := range l.Masters() {
+	for _, m := range admin.Of(l).Masters() {
 		fmt.Fprintf(&b, "%s %v %v; ", m.State, m.Left, m.Err)
 	}
 	return b.String()
@@ -155,7 +155,7 @@ func states(l *redlock.Locker) string {
 func (f *deployment) awaitState(l *redlock.Locker, i int, state redlockinfo.State) {
 	f.Helper()
 	eventually(f, hang, func() string {
-		if m := l.Masters()[i]; m.State != state {
+		if m := admin.Of(l).Masters()[i]; m.State != state {
 			return fmt.Sprintf("master %d is %q (%v), not %q; %s", i, m.State, m.Err, state, states(l))
 		}
 		return ""

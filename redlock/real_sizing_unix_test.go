@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/heartbeat"
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
@@ -55,7 +56,7 @@ func BenchmarkSizing(b *testing.B) {
 		b.Run(fmt.Sprint("calls=", calls), func(b *testing.B) {
 			f := newDeployment(b, 5)
 			l := f.admitted()
-			l.Ready(b.Context())
+			client.SetOf(l).AwaitKnown(b.Context())
 			sum := func() (us float64) {
 				for _, s := range f.servers {
 					us += worked(b, s)

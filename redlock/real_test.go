@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -34,7 +35,7 @@ func TestPartialAcquireIsRolledBack(t *testing.T) {
 	f.admitted()
 	f.allow("-pexpire")
 	l := locker(t, f.dial(pool.WithCredentials("lock", "pw")))
-	l.Ready(f.withTimeout(hang))
+	client.SetOf(l).AwaitKnown(f.withTimeout(hang))
 	f.isError(errOf(l.TryLock(f.withTimeout(hang), "n")), redlock.ErrNoQuorum)
 	f.noLocks(hang)
 }
@@ -149,7 +150,7 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	other := f.locker(guard, redlock.WithAllMastersDurable())
 	lock := must(holder.Lock(f.Context(), "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute)))(f)
 	eventually(f, hang, func() string { // three grants are enough for Lock
-		if on, _ := lock.HeldOn(); on < 5 {
+		if on, _ := client.HeldOn(lock); on < 5 {
 			return fmt.Sprintf("only %d masters have granted the lock", on)
 		}
 		return ""
@@ -228,7 +229,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), named}
 	l := locker(t, f.dial(transport.WithHeartbeat(100*time.Millisecond)), opts...)
 	f.admit(l)
-	if w := l.Warnings(); len(w) != 0 {
+	if w := client.SetOf(l).Warnings(); len(w) != 0 {
 		t.Errorf("the warnings are %q, want none", w)
 	}
 	f.restart(0, 3)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -103,7 +104,7 @@ func TestUnhealthyMinorityIsTolerated(t *testing.T) {
 			}
 			f.fallIll(ill[2], &a)
 			l = locker(t, f.dial(), redlock.WithTTL(20*time.Second))
-			l.Ready(f.withTimeout(hang)) // otherwise the error reports masters that have no connection yet
+			client.SetOf(l).AwaitKnown(f.withTimeout(hang)) // otherwise the error reports masters that have no connection yet
 			_, err := l.TryLock(f.withTimeout(hang), "n")
 			f.says(err, redlock.ErrNoQuorum, a.text, f.servers[1].Addr(), f.servers[3].Addr(), f.servers[4].Addr())
 			f.notError(err, redlock.ErrHeld)

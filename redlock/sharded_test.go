@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/sharding"
@@ -346,11 +347,12 @@ func TestCallsAboutAllMasters(t *testing.T) {
 	shardedClusters(t, 2, func(w *shardedCluster) {
 		g := w.admitted(0, 1)
 		ctx := w.Context()
-		if list := g.Ready(ctx); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 || len(g.Masters()) != 6 {
-			w.Errorf("Ready returned %+v", list)
+		client.SetOf(g).AwaitKnown(ctx)
+		if list := admin.Of(g).Masters(); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 {
+			w.Errorf("the masters are %+v", list)
 		}
 		w.noError(admin.Of(g).RaiseMaxTTL(ctx, time.Minute))
-		for _, m := range g.Masters() {
+		for _, m := range admin.Of(g).Masters() {
 			if m.MaxTTL != time.Minute {
 				w.Errorf("the max TTL was not raised: %+v", m)
 			}
@@ -375,15 +377,15 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		}
 		w.isError(admin.Of(g).Quarantine(ctx, "nobody"), redlock.ErrInvalid)
 		// The second shard also has a master of this name, and a majority of the shard is down.
-		if err := admin.Of(g).Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
-			"shard 2 of 2: ") {
+		if err := admin.Of(g).Quarantine(ctx, admin.Of(g).Masters()[2].Addr); err == nil ||
+			!strings.HasPrefix(err.Error(), "shard 2 of 2: ") {
 			w.Errorf("Quarantine returned %v, want an error of shard 2", err)
 		}
-		if g.Masters()[2].State != "quarantine" {
-			w.Errorf("the master is not in quarantine: %+v", g.Masters()[2])
+		if admin.Of(g).Masters()[2].State != "quarantine" {
+			w.Errorf("the master is not in quarantine: %+v", admin.Of(g).Masters()[2])
 		}
-		if len(g.Warnings()) != 0 {
-			w.Errorf("the warnings are %q, want none", g.Warnings())
+		if len(client.SetOf(g).Warnings()) != 0 {
+			w.Errorf("the warnings are %q, want none", client.SetOf(g).Warnings())
 		}
 		lock := must(g.Lock(ctx, in(2, 1)[0][0]))(w)
 		w.noError(g.Close())
@@ -427,11 +429,11 @@ func TestReconfigureShard(t *testing.T) {
 		}
 		second := w.newLocker(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
 		ctx := w.withTimeout(5 * time.Minute)
-		w.must(admin.Of(g).Reconfigure(ctx, sets...), second.RaiseEpoch(ctx))
+		w.must(admin.Of(g).Reconfigure(ctx, sets...), client.SetOf(second).RaiseEpoch(ctx))
 		after(2 * time.Minute)
 		sets[1] = redlock.Configuration{Epoch: 2, Masters: sets[1].Next}
 		w.says(admin.Of(g).Reconfigure(ctx, sets[1]), redlock.ErrInvalid, "2 shards")
-		w.must(second.FinishChange(ctx), admin.Of(g).Reconfigure(ctx, sets...))
+		w.must(client.SetOf(second).FinishChange(ctx), admin.Of(g).Reconfigure(ctx, sets...))
 		w.noError(lock.Err(), lock.Unlock(ctx), g.Do(w.Context(), lock.Name(), nothing, redlock.WithWaitLimit(3*time.Second)))
 		for i := range 3 {
 			if record, _ := w.sets[2].Master(i).Get("redlock:admission"); !strings.Contains(record, " shard=2/2 ") {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -125,7 +126,7 @@ func atMost[T cmp.Ordered](t testing.TB, got, most T, what string) {
 // wantHeld fails the test unless k is valid and known to be held on n masters.
 func (c tester) wantHeld(k *redlock.Lock, n int) {
 	c.Helper()
-	if on, _ := k.HeldOn(); on != n || k.Err() != nil {
+	if on, _ := client.HeldOn(k); on != n || k.Err() != nil {
 		c.Errorf("%s is held on %d masters, want %d: %v", k.Name(), on, n, k.Err())
 	}
 }
@@ -238,7 +239,7 @@ func (w *cluster) readyLocker(p *pool.Pool, opts ...redlock.Option) *redlock.Loc
 			w.Errorf("Close at the end of the test returned %v", err)
 		}
 	})
-	l.Ready(w.Context())
+	client.SetOf(l).AwaitKnown(w.Context())
 	synctest.Wait()
 	return l
 }
@@ -412,3 +413,6 @@ func (w *cluster) ends(ctx context.Context, bound time.Duration, want ...error) 
 
 // seeded returns a random source with the same numbers in each run.
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5eed)) }
+
+// validUntil returns the time at which the lock ends unless it is extended.
+func validUntil(k *redlock.Lock) time.Time { return time.Now().Add(k.Remaining()) }

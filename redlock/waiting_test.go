@@ -9,13 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/admin"
 )
 
 // unpolled is a pause longer than any test, so a waiter with it makes progress only if it is woken.
-var unpolled = redlock.WithPoll(time.Hour)
+var unpolled = redlock.WithPause(time.Hour)
 
 // A release wakes the next waiter, which has the lock two round trips after Unlock was called: half a trip for the
 // release, half for the wake-up, and one for the acquire.
@@ -36,7 +38,7 @@ func TestReleaseWakesNextWaiter(t *testing.T) {
 			w.wantLater(next, k)
 			after(10 * time.Millisecond)
 			equal(w, w.count("acquire")-before, 5, "acquires after the release")
-			if on, _ := next.HeldOn(); on != 5 || w.on("n") != 5 {
+			if on, _ := client.HeldOn(next); on != 5 || w.on("n") != 5 {
 				w.Errorf("HeldOn reports %d masters, and %d hold the lock, want 5", on, w.on("n"))
 			}
 			w.noError(next.Unlock(w.Context()))
@@ -328,17 +330,17 @@ func TestRepairIgnoresQueueAndQuarantine(t *testing.T) {
 			m.Restart(false)
 			after(6 * time.Second)
 			id, _, _ := m.Holds("n")
-			if on, _ := k.HeldOn(); on != 5 || labelOf(id) != "leader" || k.Err() != nil || c.returned() {
+			if on, _ := client.HeldOn(k); on != 5 || labelOf(id) != "leader" || k.Err() != nil || c.returned() {
 				w.Fatalf("restart %d: held on %d masters, on the restarted one by %q: %v", n, on, labelOf(id), k.Err())
 			}
-			if state := leader.Masters()[n%5].State; state != "quarantine" {
+			if state := admin.Of(leader.Locker).Masters()[n%5].State; state != "quarantine" {
 				w.Fatalf("restart %d: the master is %s, so this test shows nothing", n, state)
 			}
 			after(30 * time.Second) // the master votes again before the next restart
 		}
 		w.evict("n", 0, 3) // only the lock's keys: the queues remain
 		after(6 * time.Second)
-		if on, _ := k.HeldOn(); on != 5 || w.on("n") != 5 || k.Err() != nil {
+		if on, _ := client.HeldOn(k); on != 5 || w.on("n") != 5 || k.Err() != nil {
 			w.Errorf("with queues on the masters, %d of them have the leader's lock: %v", w.on("n"), k.Err())
 		}
 		w.noError(k.Unlock(w.Context()))
