@@ -12,8 +12,8 @@ import (
 )
 
 const releaseLong = `With --ask, asks the holder to release the lock, and returns immediately. A program that uses
-Lock.ReleaseRequested releases the lock at a suitable point; other programs ignore the request. A request endangers
-no lock.
+Lock.ReleaseRequested releases the lock at a suitable point; other programs, "redlock run" and "redlock lock" ignore
+the request. A request endangers no lock.
 Exit status of --ask: 0 if the request was sent to a holder; 1 if no client holds the name, or its holder is
 not subscribed to requests or not connected; 2 if no quorum of the masters was reached.
 
