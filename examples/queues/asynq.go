@@ -12,11 +12,17 @@ import (
 )
 
 // exclusive returns a middleware of asynq, for the method Use of its ServeMux. Of all tasks with the same type and
-// payload, one at a time is processed.
+// payload, one at a time is processed. On its last attempt a task waits for the lock, until its timeout: asynq does not
+// try it again, whatever IsFailure says.
 func exclusive(locker *redlock.Locker) asynq.MiddlewareFunc {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
-			return locker.TryDo(ctx, task.Type()+":"+string(task.Payload()), func(ctx context.Context, _ *redlock.Lock) error {
+			do := locker.TryDo
+			retried, _ := asynq.GetRetryCount(ctx)
+			if most, known := asynq.GetMaxRetry(ctx); known && retried >= most {
+				do = locker.Do
+			}
+			return do(ctx, task.Type()+":"+string(task.Payload()), func(ctx context.Context, _ *redlock.Lock) error {
 				return next.ProcessTask(ctx, task)
 			})
 		})

@@ -10,6 +10,8 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/riverqueue/river"
 
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -36,6 +38,50 @@ func TestAsynq(t *testing.T) {
 			t.Errorf("the task was processed with the tokens %d: %v", tokens, err)
 		}
 	})
+}
+
+// asynq archives a task that fails on its last attempt, whatever IsFailure says. So such a task waits for the lock.
+func TestAsynqLastAttempt(t *testing.T) {
+	servers, urls := testmasters.Start(t, 1)
+	locker, other := testmasters.Locker(t, urls), testmasters.Locker(t, urls)
+	lock, err := other.Lock(t.Context(), "pay:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	mux := asynq.NewServeMux()
+	mux.Use(exclusive(locker))
+	mux.HandleFunc("pay", func(context.Context, *asynq.Task) error { close(done); return nil })
+	redis := asynq.RedisClientOpt{Addr: servers[0].Addr()}
+	client, inspector := asynq.NewClient(redis), asynq.NewInspector(redis)
+	defer client.Close()
+	defer inspector.Close()
+	task, err := client.Enqueue(asynq.NewTask("pay", []byte("42")), asynq.MaxRetry(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := config
+	config.LogLevel = asynq.FatalLevel
+	server := asynq.NewServer(redis, config)
+	if err := server.Start(mux); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Shutdown()
+	redistest.Eventually(t, "the task waits for the lock", func() bool {
+		if info, err := inspector.GetTaskInfo(task.Queue, task.ID); err == nil && info.State == asynq.TaskStateArchived {
+			t.Fatal("the task was archived while another client held its lock: ", info.LastErr)
+		}
+		held, err := locker.Inspect(t.Context(), "pay:42")
+		return err == nil && held.WaiterCount > 0
+	})
+	if err := lock.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the task was not processed")
+	}
 }
 
 // While another client has the lock of a job of river, the job returns to the queue.
