@@ -282,30 +282,36 @@ func TestElector(t *testing.T) {
 	})
 }
 
-// A schedule of robfig/cron has the times of 02:30 by the clock on the wall: twice at the end of summer time, and not
-// at all at its beginning.
+// A schedule of robfig/cron has the times in the hour of the change by the clock on the wall: twice at the end of
+// summer time, and not at all at its beginning. In some zones that hour is around midnight.
 func TestSummerTime(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Skip(err)
-	}
-	daily, err := cron.ParseStandard("30 2 * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for from, want := range map[string][]string{
-		"2026-10-24": {"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00"},
-		"2026-03-28": {"2026-03-30T02:30:00+02:00"},
+	for _, c := range []struct {
+		zone, crontab, from string
+		want                []string
+	}{
+		{"Europe/Berlin", "30 2 * * *", "2026-10-24",
+			[]string{"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00"}},
+		{"Europe/Berlin", "30 2 * * *", "2026-03-28", []string{"2026-03-30T02:30:00+02:00"}},
+		{"America/Santiago", "30 23 * * *", "2026-04-03",
+			[]string{"2026-04-03T23:30:00-03:00", "2026-04-04T23:30:00-03:00", "2026-04-04T23:30:00-04:00"}},
 	} {
-		at, err := time.ParseInLocation(time.DateOnly, from, berlin)
+		zone, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Skip(err)
+		}
+		daily, err := cron.ParseStandard(c.crontab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.ParseInLocation(time.DateOnly, c.from, zone)
 		if err != nil {
 			t.Fatal(err)
 		}
 		at = at.Add(3 * time.Hour)
-		for _, next := range want {
+		for _, next := range c.want {
 			at = daily.Next(at)
 			if got := at.Format(time.RFC3339); got != next {
-				t.Errorf("after %s the next time is %s, want %s", from, got, next)
+				t.Errorf("after %s the next time is %s, want %s", c.from, got, next)
 			}
 		}
 	}
