@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
-	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
@@ -235,7 +234,7 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 			client.SetOf(l).RaiseEpoch(w.withTimeout(time.Minute))))
 		after(2 * time.Minute)
 		w.masters.Master(5).Stop()
-		operator := w.newLocker(w.poolOver(urls), redlock.WithConfiguration(both), clients.AsObserver())
+		operator := w.newLocker(w.poolOver(urls), redlock.WithConfiguration(both), client.AsObserver())
 		w.must(client.SetOf(operator).FinishChange(w.withTimeout(time.Minute)), operator.Close())
 		ahead := w.configured(redlock.Configuration{Epoch: 2, Masters: urls[3:]})
 		k := must(ahead.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second)))(w)

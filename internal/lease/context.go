@@ -117,9 +117,9 @@ func Owns(ctx context.Context, m *Manager) bool {
 }
 
 // OutOfOrder reports whether a call with ctx must not wait for name, since the call could deadlock. This is so if ctx
-// does not own name, but owns a name that sorts after it and is still held. The Manager of that hold must be m, or share
-// the order of m. For a call for one name, only names count that LockAll has locked. For a call of LockAll (all), each
-// name that ctx owns counts, because other clients may hold name while LockAll waits for it.
+// does not own name, but owns a name that sorts after it and is still held. The Manager of that hold must be m, or
+// share the order of m. For a call for one name, only names count that LockAll has locked. For a call of LockAll (all),
+// each name that ctx owns counts, because other clients may hold name while LockAll waits for it.
 func OutOfOrder(ctx context.Context, m *Manager, name string, all bool) bool {
 	public, _ := scripts.CutSlot(name)
 	after := find(ctx, func(c *ownerContext, h *Hold) bool {

@@ -4,8 +4,8 @@
 // safe to repeat. acquire and release begin with their common case, and include the functions that only the other cases
 // need (common.lua) after that. The package does no I/O.
 //
-// docs/protocol.md describes the keys, their fields, the two deadlines of a lease, the window of ballots, and the calls;
-// what follows argues about the scripts.
+// docs/protocol.md describes the keys, their fields, the two deadlines of a lease, the window of ballots, and the
+// calls; what follows argues about the scripts.
 //
 // # States
 //
