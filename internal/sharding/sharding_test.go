@@ -73,3 +73,13 @@ func TestShardsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkPick(b *testing.B) {
+	for _, n := range []int{2, 10, 300} {
+		b.Run(fmt.Sprint("shards=", n), func(b *testing.B) {
+			for b.Loop() {
+				Pick("orders:42", n)
+			}
+		})
+	}
+}
