@@ -56,8 +56,10 @@ type Fact struct {
 func (f *Fact) Learn(text string, asked, last uint64) {
 	if text != f.Text {
 		f.Returned = text != "" && slices.Contains(f.former[:], text)
-		copy(f.former[1:], f.former[:])
-		f.former[0] = f.Text
+		if f.Text != "" {
+			copy(f.former[1:], f.former[:])
+			f.former[0] = f.Text
+		}
 	}
 	before, wasRead := f.Record, f.Read
 	f.Read, f.Text, f.Asked = true, text, asked
