@@ -404,3 +404,22 @@ func TestOneClockThatJumpsFreesNoName(t *testing.T) {
 		}
 	})
 }
+
+// H176: a client does not reach master 0 for twenty minutes, while its clock gains 1 % on the masters'. When the clock
+// of master 2 jumps forward, the client does not take a name from its holder, although the two old and wrong times are
+// a majority.
+func TestJumpAfterALongPartition(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		w.each(func(_ int, m *memory.Master) { m.SetClock(0, 0.99) })
+		rival, holder := w.peer("rival"), w.cutOff(1)
+		rival.cut(0)
+		after(20 * time.Minute)
+		k := must(holder.Lock(w.Context(), "n"))(w)
+		w.each(func(_ int, m *memory.Master) { m.SetClock(time.Until(m.Time())+14*time.Second, 0.99) }, 2)
+		for range 3 {
+			if _, err := rival.TryLock(w.Context(), "n"); err == nil && k.Err() == nil {
+				w.Fatal("two clients hold the name")
+			}
+		}
+	})
+}

@@ -263,6 +263,25 @@ func TestDeadlineWithCorrectClocksThatDiffer(t *testing.T) {
 	}
 }
 
+// H176: the client's clock is fast or slow by 1 %, and master 0 has been down for forty minutes, so its reading is too
+// late or too early by 24 s. Together with the one wrong clock, it moves no bound past the correct clock.
+func TestOldReadingIsLessExact(t *testing.T) {
+	const now = int64(40 * 60 * 1_000_000)
+	for _, c := range []struct{ correct, wrong int64 }{
+		{epoch + now*99/100, 14_000_000}, {epoch + now*101/100, -40_000_000},
+	} {
+		b := knowing(0, 0, 0)
+		b.Learn(1, c.correct, at(now), 0)
+		b.Learn(2, c.correct+c.wrong, at(now), 0)
+		if ballot := b.Ballot(at(now)); ballot > c.correct {
+			t.Errorf("the ballot is %d us past the correct clock", ballot-c.correct)
+		}
+		if until := b.Term(at(now), time.Second).Until - 1_000_000; until < c.correct {
+			t.Errorf("the deadline is %d us before the correct clock", c.correct-until)
+		}
+	}
+}
+
 // Ballots and deadlines do not follow a time that no clock shows. A clock that shows it is as far off as can be.
 func TestImpossibleTimesAreIgnored(t *testing.T) {
 	b := knowing(0, 0, 0)

@@ -41,6 +41,7 @@ type offset struct {
 	within     time.Duration // the maximum error if us was set by Refine; otherwise 0
 	error      int64         // the maximum error of us
 	at         int64         // when it was learned, on the steady clock
+	readAt     int64         // when us was set, on the steady clock: later than at if Refine has set it
 	remembered int64         // us at the last call of Remember
 	absurd     time.Duration // ±furthest if ballots cannot follow this clock, which is wrong: us is earlier; else 0
 }
@@ -107,7 +108,7 @@ func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within, err time.Du
 	default:
 		c.by[i] = offset{
 			us: t - micros(at), known: true, within: within, error: (err + 999).Microseconds(), at: at.Steady(),
-			remembered: c.by[i].remembered,
+			readAt: at.Steady(), remembered: c.by[i].remembered,
 		}
 		c.sumLocked()
 	}
@@ -141,18 +142,34 @@ func (c *Clocks) sumLocked() {
 	c.boundLocked()
 }
 
+// exactFor is the time after which an offset that is not read any more, because its master is down, is less exact.
+const exactFor = 10 * time.Second
+
+// errorAt returns the maximum error of the offset at a time of the steady clock: clocks differ in rate by up to 1 %.
+func (o *offset) errorAt(now int64) int64 {
+	if age := now - o.readAt; age > int64(exactFor) {
+		return o.error + age/1000/100
+	}
+	return o.error
+}
+
 // boundLocked computes the offsets that bound ballots and deadlines. With k readings of n masters, f = (n-1)/2 of which
 // may be wrong, the (k-f)-th smallest reading is not later than some correct clock, and the (f+1)-th smallest is not
 // earlier than some correct clock. If all are known, both are the median. The errors of the readings widen the bounds.
 // In a joint configuration, a ballot is not later than some correct clock of each set, and a deadline not earlier.
 func (c *Clocks) boundLocked() {
 	c.ballot, c.until = math.MaxInt64, math.MinInt64
+	latest := int64(math.MinInt64)
+	for i := range c.known.All() {
+		latest = max(latest, c.by[i].readAt)
+	}
 	var lowest, highest [quorum.Most]int64
 	for _, set := range c.sets {
 		low, high := lowest[:0], highest[:0]
 		for i := range (set & c.known).All() {
-			o := c.by[i]
-			low, high = append(low, o.us-o.error), append(high, o.us+o.error)
+			o := &c.by[i]
+			e := o.errorAt(latest)
+			low, high = append(low, o.us-e), append(high, o.us+e)
 		}
 		k, f := len(low), (set.Len()-1)/2
 		if k == 0 {

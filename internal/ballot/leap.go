@@ -90,6 +90,9 @@ func (c *Clocks) missLocked(by time.Duration) {
 	}
 	//mutant:masters-time -> _ = by
 	l.missed.Add(int64(by))
+	for i := range c.by { // the other offsets are as exact as before
+		c.by[i].readAt += int64(by)
+	}
 	c.sumLocked()
 }
 
