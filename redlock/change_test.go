@@ -1,7 +1,9 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -255,4 +257,30 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 			redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: urls[3:]}))
 		w.isError(errOf(late.TryLock(w.Context(), "n")), redlock.ErrIncomplete) // these masters may not act alone
 	}, memory.Fresh())
+}
+
+// H176: a change is finished only when no lock depends on the old masters alone, even if the clock of one of three old
+// masters has just jumped forward. The first attempt to raise the epoch reached only one master.
+func TestFinishAfterAClockHasJumped(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		_, both, last := w.states(oldThree, []int{3, 4, 5})
+		operator, late := w.readyLocker(w.poolOf(oldThree...)), w.readyLocker(w.poolOf(oldThree...))
+		w.reconfigure(operator, both)
+		w.delay(20 * time.Millisecond)
+		w.isError(client.SetOf(operator).RaiseEpoch(w.withTimeout(70*time.Millisecond)), context.DeadlineExceeded)
+		w.delay(0)
+		for i := range 3 {
+			equal(w, strings.Contains(recordOf(w.masters.Master(i)), "epoch=1"), i == 0, fmt.Sprint("epoch of master ", i))
+		}
+		after(2 * time.Minute)
+		k := must(late.Lock(w.Context(), "n"))(w)
+		w.must(client.SetOf(operator).RaiseEpoch(w.Context()))
+		w.setClocks(10*time.Minute, 1)
+		w.isError(client.SetOf(operator).FinishChange(w.Context()), redlock.ErrIncomplete)
+		ahead := w.configured(last)
+		_, err := ahead.TryLock(w.withTimeout(time.Second), "n")
+		if err == nil && k.Err() == nil {
+			w.Error("two clients hold the name")
+		}
+	})
 }

@@ -31,5 +31,6 @@
 // on. Abort then writes the same epoch and list to the old masters, with final 2.
 //
 // No clock of a client is used. The time for which a master has had its epoch is the difference between two readings of
-// that master's clock.
+// that master's clock. The second reading counts only up to 15 s after a time that some correct clock shows, as long as
+// a minority of a set has a wrong clock.
 package reconfig

@@ -171,12 +171,33 @@ func Look(s Seen) (p Progress) {
 	}
 	var lefts []time.Duration
 	for i := range raised.All() {
-		lefts = append(lefts, s.needed()-ballot.Span(s.Masters[i].Read-s.Masters[i].Record.Raised))
+		lefts = append(lefts, s.needed()-s.since(i, s.Masters[i].Read, s.Masters[i].Record.Raised))
 	}
 	slices.Sort(lefts)
 	p.Left = max(0, lefts[quorum.Quorum(c.Rule.Old.Len())-1])
 	p.Complete = p.Left == 0
 	return p
+}
+
+// since returns how long ago the clock of master i, which shows read, has shown the time t. A clock that has jumped
+// forward counts no more than the others: see latest.
+func (s Seen) since(i int, read, t int64) time.Duration {
+	return ballot.Span(min(read, s.latest(i)) - t)
+}
+
+// latest returns the latest time that a correct clock of a master may have shown when the records were read. Of the k
+// readings of n masters, f = (n-1)/2 may be wrong, so the (k-f)-th smallest is not later than some correct clock.
+func (s Seen) latest(i int) int64 {
+	own := s.Config.Rule.Of(i).Sets()[0]
+	var reads []int64
+	for j := range s.those(own, func(_ int, st *admission.State) bool { return st.Read > 0 }).All() {
+		reads = append(reads, s.Masters[j].Read)
+	}
+	if len(reads) == 0 {
+		return 0
+	}
+	slices.Sort(reads)
+	return reads[max(0, len(reads)-1-(own.Len()-1)/2)] + skew.Window.Microseconds()
 }
 
 // needed returns how long a majority of the old masters must have had the epoch. By then the last lock of the old set
@@ -196,9 +217,8 @@ type Writing struct {
 	Record scripts.Record // only Masters, Next, Epoch and Final are written
 	Voting bool           // whether masters in quarantine are neither written nor counted
 
-	from  *quorum.Config // the configuration of the client
-	added quorum.Set     // masters on which no lock depends alone yet, so that they may have been admitted just now
-	wait  time.Duration  // after which a master with the record of another deployment cannot have forgotten a lock
+	seen  Seen
+	added quorum.Set // masters on which no lock depends alone yet, so that they may have been admitted just now
 }
 
 // Raise returns the writing that makes the masters refuse clients with an earlier epoch.
@@ -263,7 +283,7 @@ func Abort(s Seen) (list []Writing, err error) {
 }
 
 func (s Seen) writing(rule quorum.Rule, r scripts.Record) Writing {
-	return Writing{Rule: rule, Record: r, from: s.Config, wait: s.needed()}
+	return Writing{Rule: rule, Record: r, seen: s}
 }
 
 // May reports whether w may be written to master i. The epoch of w must be later than that of the record, or be the
@@ -271,10 +291,10 @@ func (s Seen) writing(rule quorum.Rule, r scripts.Record) Writing {
 // alone. A master that was not added just now, but has the record of another deployment, may have lost its data and
 // have been admitted by mistake, so it must have been admitted for long enough.
 func (w *Writing) May(i int, st *admission.State) bool {
-	stray := !w.added.Has(i) && !names(st, w.from)
+	stray := !w.added.Has(i) && !names(st, w.seen.Config)
 	switch {
 	//mutant:stray-raised 2= false
-	case stray && ballot.Span(st.Read-st.Record.Since) < w.wait:
+	case stray && w.seen.since(i, st.Read, st.Record.Since) < w.seen.needed():
 		return false
 	case st.Record.Epoch > w.Record.Epoch:
 		return false

@@ -142,6 +142,26 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	}
 }
 
+// H176: a clock that jumps forward does not shorten the wait for locks of the old masters, nor for those that a master
+// with a stray record has forgotten.
+func TestJumpedClockShortensNoWait(t *testing.T) {
+	for _, down := range []quorum.Set{0, 0b001} { // perhaps only one correct clock of the old masters is known
+		list := having(masters5(), old, func(s *admission.State) { s.Record.Epoch, s.Record.Raised = 1, s.Read })
+		list[0].Record.Raised -= time.Hour.Microseconds() // an earlier attempt to raise the epoch reached this master only
+		list[1].Read += time.Hour.Microseconds()
+		list = having(list, down, func(s *admission.State) { s.Phase = admission.Down })
+		s := Seen{Config: states[1], Masters: list}
+		if p := Look(s); !p.RaisedAll || p.Complete || p.Left < ttl {
+			t.Errorf("with the masters %b down, Look returned %+v", down, p)
+		}
+		stray := admission.State{Read: list[1].Read, Record: scripts.Record{Masters: "b", Since: 1e15}}
+		w := s.writing(states[1].Rule, record(states[1]))
+		if w.May(1, &stray) {
+			t.Errorf("with the masters %b down, the stray record was raised", down)
+		}
+	}
+}
+
 // H98: the epochs in a record are used only if the record lists the masters of this client's configuration.
 func TestRecordsOfAnotherChange(t *testing.T) {
 	joint := conf(1, old, next)
