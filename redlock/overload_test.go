@@ -231,6 +231,40 @@ func TestTryLockWaitsForItsTurn(t *testing.T) {
 	})
 }
 
+// H167: a TryLock fails after ten timeouts, also if it shares the attempt of another call, which waits for its turn for
+// longer than that.
+func TestTryLockDoesNotWaitForTheTurnOfAnother(t *testing.T) {
+	loaded(t, func(l *load) {
+		l.scriptTime(4 * time.Millisecond) // 250 locks a second
+		ctx, cancel := context.WithCancel(l.Context())
+		defer cancel()
+		var wg sync.WaitGroup
+		lock := func(name string, opts ...redlock.LockOption) {
+			wg.Go(func() {
+				opts = append(opts, redlock.WithTTL(30*time.Second), redlock.WithExtension(false))
+				_, _ = l.locker.Lock(ctx, name, opts...)
+			})
+		}
+		for i := range 4_000 {
+			lock(fmt.Sprintf("own-%d", i))
+		}
+		after(time.Millisecond)
+		lock("shared", redlock.WithTries(3))
+		after(time.Millisecond)
+		for range 10 {
+			wg.Go(func() {
+				began := time.Now()
+				_, err := l.locker.TryLock(l.Context(), "shared")
+				l.isError(err, redlock.ErrOverloaded)
+				l.wantSince(began, 5100*time.Millisecond)
+			})
+		}
+		after(10 * time.Second)
+		cancel()
+		wg.Wait()
+	})
+}
+
 // H101: thousands of calls wait, and the subscription of each master is cut. All calls try again, and no master is
 // considered down because of that.
 func TestOverloadByResubscription(t *testing.T) {

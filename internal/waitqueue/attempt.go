@@ -3,6 +3,7 @@ package waitqueue
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
@@ -59,9 +60,10 @@ func (t *trial) leave() {
 
 // share returns the refusal of an attempt that the call has not seen yet, unless the refusal depends on terms that
 // differ. If no other call has made such an attempt, the call itself makes one. It never makes an attempt while another
-// is under way.
+// is under way, which may wait for its turn for longer than the call: Patience also bounds the wait for that attempt.
 func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*round.Round, error) {
-	q := t.q
+	q, began := t.q, time.Now()
+	var impatient <-chan time.Time
 	q.mu.Lock()
 	for {
 		at := t.of.latest
@@ -69,8 +71,13 @@ func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*ro
 			break
 		}
 		q.mu.Unlock()
+		if impatient == nil && a.Patience > 0 {
+			impatient = time.After(a.Patience)
+		}
 		select {
 		case <-at.done:
+		case <-impatient:
+			return nil, &round.Failure{Decision: round.ErrOverloaded, Left: -1}
 		case <-ctx.Done():
 			return nil, &round.Failure{Cause: fault.ContextError(ctx), Left: -1}
 		case <-q.Manager.Closing:
@@ -92,7 +99,11 @@ func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*ro
 	if err := q.heldHere(t.name); err != nil {
 		return nil, err
 	}
-	l, r, err := q.Manager.Acquire(ctx, a)
+	own := *a
+	if own.Patience > 0 {
+		own.Patience = max(own.Patience-time.Since(began), 1)
+	}
+	l, r, err := q.Manager.Acquire(ctx, &own)
 	if err == nil {
 		return r, q.Begin(l, h, a.Terms)
 	}
