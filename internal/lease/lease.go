@@ -223,6 +223,17 @@ func (l *Lease) HeldLong() bool {
 	return long
 }
 
+// Over reports whether the lease has ended. It ends a lease whose validity has expired.
+func (l *Lease) Over() bool {
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	end := l.endLocked(l.expiredLocked(now))
+	over := l.state == ended
+	l.mu.Unlock()
+	end.finish()
+	return over
+}
+
 func (l *Lease) isLive() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

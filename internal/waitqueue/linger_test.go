@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/lease"
 )
 
 // A call that cannot use a lingering lease waits behind a call that comes while the lease is being released, and gets
@@ -41,6 +43,29 @@ func TestLingeringLeaseExpires(t *testing.T) {
 			t.Fatal("the next call does not hold the name")
 		}
 		p.unlock(next)
+		p.nothingLeft()
+	})
+}
+
+// H103: a call that does not wait, and comes when a lingering lease has just expired, gets the name: nobody holds it.
+func TestTryWhenLingeringLeaseExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		p.idle()
+		h, result := &lease.Hold{}, make(chan error, 1)
+		p.mu.Lock()
+		p.ending = func() {
+			a := &lease.Attempt{Op: "try", Name: "n", Keys: keysOf("n"), Terms: terms()}
+			result <- p.Try(t.Context(), a, h, 0)
+		}
+		p.mu.Unlock()
+		if err := <-result; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		p.nothingLeft()
 	})
 }

@@ -261,10 +261,10 @@ func (q *Queue) Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
 }
 
 // heldHere returns the failure of a call for a name that this Locker itself holds, or nil if it does not hold the name.
-// Such a call sends nothing.
+// Such a call sends nothing. A lease that has ended is not held, even if Ended has not been called for it yet.
 func (q *Queue) heldHere(name string) error {
 	l := q.Holder(name)
-	if l == nil {
+	if l == nil || l.Over() {
 		return nil
 	}
 	i, rule := l.Info(), q.Manager.View().Config.Rule
