@@ -83,6 +83,32 @@ func TestDurableMastersWhoseFilesAreSwitchedOff(t *testing.T) {
 	})
 }
 
+// H162: a client that does not declare the master durable does not count it either, while its record calls it durable
+// and its file is off: a client that declares it would believe the old file. When an operator has replaced the record,
+// the master votes again, after a quarantine.
+func TestSwitchedFileCountsForNoClient(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		declares, other := w.locker(redlock.WithAllMastersDurable()), w.cutOff(2)
+		after(5 * time.Second)
+		w.file("no", 0)
+		after(noticed)
+		k, err := other.TryLock(w.Context(), "a", redlock.WithTTL(20*time.Second))
+		w.says(err, redlock.ErrNoQuorum, "appendonly no", "redlock quarantine --master "+w.masters.Master(0).Addr())
+		w.restart(true, 0) // with the old file
+		after(2 * time.Second)
+		if _, err := declares.TryLock(w.Context(), "a"); err == nil && k != nil && k.Err() == nil {
+			w.Error("two clients hold the name")
+		}
+		w.file("no", 0)
+		after(noticed)
+		w.must(admin.Of(other.Locker).Quarantine(w.Context(), w.masters.Master(0).Addr()))
+		after(time.Minute)
+		for _, l := range []*redlock.Locker{declares, other.Locker} {
+			equal(w, admin.Of(l).Masters()[0].State, redlockinfo.StateVoting, "after the quarantine")
+		}
+	})
+}
+
 // H162: a switch of a minority costs no lock. The master votes again when its file is on and complete: until then the
 // file is the old one.
 func TestSwitchedFileMustBeComplete(t *testing.T) {

@@ -215,11 +215,13 @@ func WithLabel(label string) Option { return ofLocker(func(c *client.Config) { c
 // master. A master whose settings cannot be read is believed.
 //
 // If the settings are changed while a master runs as a durable one, it has no vote, and its leases do not count, until
-// they are corrected: it would be believed after a restart, but has forgotten the locks since the change. Leave it out
-// of the durable masters of all clients before you change the settings. The Locker notices appendonly no at the next
-// heartbeat (3 s), and the other two settings at the fourth. If the master crashes before that,
-// and starts again with its old file, locks granted or extended since the change can be granted again. The same is true
-// while the file is rewritten after appendonly has been switched on again, for a Locker that connects only then.
+// they are corrected: it would be believed after a restart, but has forgotten the locks since the change. That is so
+// for every client, also for one without the option, as long as the record calls the master durable. Before you change
+// the settings, leave it out of the durable masters of all clients, and then replace its record by Admin.Quarantine of
+// package admin. The Locker notices appendonly no at the next heartbeat (3 s), and the other two settings at the
+// fourth. If the master crashes before that, and starts again with its old file, locks granted or extended since the
+// change can be granted again. The same is true while the file is rewritten after appendonly has been switched on
+// again, for a Locker that connects only then.
 //
 // Use this option in all clients of the deployment, with the same names. A client without the option, or with
 // another name of the master, starts a quarantine of the master, and then all clients wait. A name that no master

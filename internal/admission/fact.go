@@ -166,11 +166,11 @@ func (f *Fact) durableName() string {
 func (f *Fact) durable() bool { return f.durableName() != "" && !promoted(f.Identity) }
 
 // breaks reports whether the server no longer remembers every write, although its record calls it durable. Its
-// append-only file has the same record. If the server started from this file, it would be believed, so it must not
-// grant or extend anything that the file lacks.
+// append-only file has the same record. If the server started from this file, a client that declares it durable would
+// believe it, so it must not grant or extend anything that the file lacks, whatever this client declares.
 func (f *Fact) breaks() bool {
 	//mutant:durable-breaks = false
-	return f.DurableName != "" && f.Lossy != "" && f.own() && f.Record.DurableName == f.DurableName
+	return f.Lossy != "" && f.own() && f.Record.DurableName != ""
 }
 
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and

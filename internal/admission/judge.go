@@ -81,7 +81,7 @@ func (d *Deployment) Judge(i int) (State, Move) {
 			st.Stamp = scripts.StampOf(fact.Text)
 		}
 	}
-	if fact.DurableName != "" {
+	if fact.DurableName != "" || fact.breaks() {
 		st.Lossy, st.Unverified = fact.Lossy, fact.Unverified
 	}
 	m := d.judgeUp(i, &st)
@@ -160,7 +160,7 @@ func (d *Deployment) vote(i int, st *State) Move {
 		return d.write(scripts.AdmitRewrite, i)
 	case fact.breaks():
 		return st.block(advise(fmt.Errorf("%w: its record calls it durable, but it has %s", ErrNotDurable, fact.Lossy),
-			StepDurable, durableSettings(fact.Lossy)))
+			StepDurable, durableSettings(fact.Lossy), d.Addr(i)))
 	case fact.durableName() != "" && r.DurableName == "": // it has become durable, or an operator has declared it durable
 		return d.write(scripts.AdmitNow, i)
 	case fact.Expires: // each write removes the TTL; when the record expired, the master would be in quarantine

@@ -18,8 +18,9 @@ const (
 	StepMaxTTL  = "`redlock max-ttl --set %v`"
 	StepMasters = "follow the advice for the masters below"
 	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
-	StepDurable = "%s, and the same in its configuration file; or leave it out of the durable masters of all clients"
-	StepPrefix  = "check whether the clients use the prefix %q: no master has a record with it"
+	StepDurable = "%s, and the same in its configuration file; or leave it out of the durable masters of all clients, " +
+		"and then replace its record (redlock quarantine --master %s)"
+	StepPrefix = "check whether the clients use the prefix %q: no master has a record with it"
 
 	stepList = "correct the list of this client: name the masters of the record, by ?name= if they have other addresses " +
 		"here; only redlock set replaces a master"

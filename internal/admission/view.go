@@ -48,7 +48,7 @@ type State struct {
 	Err      error         // why the master does not vote; nil if it votes
 	// Guarded reports whether the restart guard is off here, but an admission record shows clients that have it on.
 	Guarded bool
-	// Lossy and Unverified are those of the Fact if the master is declared durable.
+	// Lossy and Unverified are those of the Fact if the master is declared durable, or its record calls it durable.
 	Lossy      string
 	Unverified bool
 }
