@@ -423,3 +423,24 @@ func TestJumpAfterALongPartition(t *testing.T) {
 		}
 	})
 }
+
+// H176: the clocks of masters 0 and 1 are behind, and then jump ahead, within the window. The holder does not reach
+// master 4. Its deadline is not before that of the latest correct clock that it knows, that of master 3.
+func TestDeadlineBehindTwoWrongClocks(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		const s = time.Second
+		set := func(first time.Duration) {
+			for i, off := range []time.Duration{first, first, 0, 10 * s, 12 * s} {
+				w.setClocks(off, i)
+			}
+		}
+		set(-6 * s)
+		holder := w.cutOff(4)
+		k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(10*s)))(w)
+		set(14 * s)
+		rival := w.peer("rival")
+		if _, err := rival.TryLock(w.Context(), "n"); err == nil && k.Err() == nil {
+			w.Error("two clients hold the name")
+		}
+	})
+}

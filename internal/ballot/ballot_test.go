@@ -263,6 +263,27 @@ func TestDeadlineWithCorrectClocksThatDiffer(t *testing.T) {
 	}
 }
 
+// H176: a deadline is not before that of any correct clock that is known, although correct clocks differ by up to the
+// window, some are not known, and a minority of wrong clocks is elsewhere.
+func TestDeadlineFollowsEachCorrectClock(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		n := 1 + r.IntN(7)
+		c, latest := NewClocks(quorum.Rule{Old: quorum.First(n)}), int64(0)
+		for k, i := range r.Perm(n)[:quorum.Quorum(n)+r.IntN(n-quorum.Quorum(n)+1)] {
+			us := epoch + r.Int64N(window+1)
+			if k < (n-1)/2 && r.IntN(4) > 0 {
+				us += r.Int64N(8*window) - 4*window // a wrong clock
+			} else {
+				latest = max(latest, us)
+			}
+			c.Learn(i, us, at(0), 0)
+		}
+		if until := c.Term(at(0), time.Second).Until - 1_000_000; until < latest {
+			t.Errorf("of %d masters: the deadline is %d us before the latest correct clock", n, latest-until)
+		}
+	})
+}
+
 // H176: the client's clock is fast or slow by 1 %, and master 0 has been down for forty minutes, so its reading is too
 // late or too early by 24 s. Together with the one wrong clock, it moves no bound past the correct clock.
 func TestOldReadingIsLessExact(t *testing.T) {

@@ -30,7 +30,7 @@ type Clocks struct {
 	late    int64        // the latest offset that is at most window after early
 	first   int64        // the earliest offset that is at most window before upper
 	ballot  int64        // an offset that is not later than some correct clock of each set
-	until   int64        // an offset that is not earlier than the correct clocks that are near the median
+	until   int64        // an offset that is not earlier than the correct clocks that are known
 	leaps   leaps
 }
 
@@ -186,9 +186,11 @@ func (c *Clocks) boundLocked() {
 		c.ballot, c.until = c.early, c.upper
 	}
 	// Correct clocks may differ. When the one that the deadline follows jumps, a rival's ballot may follow a later one. So
-	// the deadline also counts from the latest clock that is near the median.
+	// the deadline also counts from the latest clock that may be correct: until is not earlier than some correct clock, so
+	// all of them are near it. They may be far above the median if some clocks are not known.
+	near := c.until + window
 	for i := range c.known.All() {
-		if o := c.by[i]; o.us <= c.early+window {
+		if o := c.by[i]; o.us-o.error <= near {
 			c.until = max(c.until, o.us+o.error)
 		}
 	}

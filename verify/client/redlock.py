@@ -192,10 +192,8 @@ class Client:
         """Offsets of clocks that are not later than some correct clock, and not earlier than the known correct clocks."""
         known = [pair for pair in [(m.low, m.high) for m in self.masters] if pair[0] is not None] or [(0, 0)]
         k, f = len(known), (self.n - 1) // 2
-        near = sorted(low + high for low, high in known)[(k - 1) // 2] + 2 * WINDOW  # twice the median and the window
-        latest = max(high for low, high in known if low + high <= near)
-        return (sorted(low for low, _ in known)[max(0, k - f - 1)],
-                max(sorted(high for _, high in known)[min(f, k - 1)], latest))
+        near = sorted(high for _, high in known)[min(f, k - 1)] + WINDOW
+        return sorted(low for low, _ in known)[max(0, k - f - 1)], max(high for low, high in known if low <= near)
 
     def compare_clocks(self):
         """Find the clocks that are far off: those of a majority, all read later, are on one side of them."""
