@@ -308,6 +308,23 @@ func TestMasterInsideTheWindowVotes(t *testing.T) {
 	})
 }
 
+// The time that is left of a quarantine is that until its end, which the earliest of the correct clocks decides.
+func TestTimeLeftWithAClockThatIsBehind(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.setClocks(-10*time.Second, 4)
+		w.each(func(_ int, m *memory.Master) { m.Readmit() })
+		l := w.locker()
+		w.restart(false, 0)
+		after(5 * time.Second)
+		is, began := admin.Of(l).Masters()[0], time.Now()
+		equal(w, is.State, redlockinfo.StateQuarantine, "after the restart")
+		w.votesWithin(2*time.Minute, 0, l)
+		if took := time.Since(began); took < is.Left || took > is.Left+3*time.Second {
+			w.Errorf("the quarantine ended after %v, but %v were left", took, is.Left)
+		}
+	})
+}
+
 // H180: all clocks were an hour ahead while a name was used, and have been set right. So the fence of the name is
 // ahead, and so are the ballots that follow it. Then the clock of one master jumps by 12 s. No client gets the name
 // before the lock of its holder, which is on exactly three of five masters, has ended; afterwards one does.

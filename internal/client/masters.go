@@ -141,7 +141,7 @@ func (c *Client) quarantineLeft(i int, st *admission.State) time.Duration {
 		return 0
 	}
 	now := c.cfg.Clock.Now()
-	return max(0, ballot.Span(st.Over-min(c.ballots.Own(now, i), c.ballots.Median(now))))
+	return max(0, ballot.Span(st.Over-min(c.ballots.Own(now, i), c.ballots.Read(now).First)))
 }
 
 // present returns what is known at this moment. It sends nothing.
