@@ -179,11 +179,11 @@ func errorsIn(err error, visit func(error) bool) {
 	}
 }
 
-// NotRun reports whether err is the error of a [Locker.Do], TryDo, DoAll or [Locker.Lead], or of a Do or DoRead of an
-// [RWLock], that did not call its function. It returns false for other errors, and if the function was called and its
-// own error is that of an inner call that did not run: then a part of the work may be done. For a Lead, it returns
-// false if the function was called in an earlier term. If err joins the errors of several calls, none of them has
-// called its function.
+// NotRun reports whether err is the error of a [Locker.Do], TryDo, DoAll or [Locker.Lead], or of such a method of a
+// [Semaphore] or an [RWLock], that did not call its function. It returns false for other errors, and if the function
+// was called and its own error is that of an inner call that did not run: then a part of the work may be done. For a
+// Lead, it returns false if the function was called in an earlier term. If err joins the errors of several calls, none
+// of them has called its function.
 func NotRun(err error) bool {
 	ran, not := false, false
 	errorsIn(err, func(err error) bool {

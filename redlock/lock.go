@@ -61,9 +61,9 @@ func (k *Lock) Done() <-chan struct{} { return k.lock().Done() }
 func (k *Lock) Err() error { return k.lock().Cause() }
 
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. If Extend returns
-// nil, the lock has validity left. If it returns ErrNoQuorum or the error of ctx, nothing has changed: the validity
-// ends at the same time as before, and the background extension continues. If the lock has ended, Extend returns the
-// reason.
+// nil, the lock has validity left. If it returns ErrNoQuorum, nothing has changed: the validity ends at the same time
+// as before, and the background extension continues. If it returns the error of ctx, the masters may still confirm the
+// extension, which then prolongs the validity. If the lock has ended, Extend returns the reason.
 func (k *Lock) Extend(ctx context.Context) error {
 	if err := k.check(ctx, redlockinfo.OpExtend); err != nil {
 		return err
@@ -75,10 +75,10 @@ func (k *Lock) Extend(ctx context.Context) error {
 }
 
 // Unlock releases the lock. The contexts of the lock end before anything is sent. Unlock sends the release to all
-// masters regardless of the state of ctx, and waits until a quorum confirms it, ctx ends, or the remaining validity has
-// expired. With [WithAsyncUnlock] it does not wait. A lock that was re-entered must be unlocked once for each Lock; the
-// last Unlock releases it. If other goroutines of this Locker wait for the name, Unlock may hand the lock to the first
-// of them instead, without sending anything or waiting.
+// masters that may have the lock, regardless of the state of ctx, and waits until a quorum confirms it, ctx ends, or
+// the remaining validity has expired. With [WithAsyncUnlock] it does not wait. A lock that was re-entered must be
+// unlocked once for each Lock; the last Unlock releases it. If other goroutines of this Locker wait for the name,
+// Unlock may hand the lock to the first of them instead, without sending anything or waiting.
 //
 // The second Unlock of a lock returns ErrReleased. If the lock was lost earlier, the first Unlock returns ErrLost, and
 // still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns

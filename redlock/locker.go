@@ -158,10 +158,10 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // TryLock acquires the lock of name without waiting for another holder. It acquires a free name only if no other client
 // waits for the name. If this Locker holds the name, TryLock sends nothing.
 //
-// If several clients call TryLock at the same time, one of them acquires a free name. If the votes are split, so that
-// no client has a majority, TryLock tries again after short random pauses, for at most half a second or
-// [WithWaitLimit]. With a new Locker, TryLock first waits for masters that are still connecting, for at most one
-// timeout of the pool.
+// If several clients call TryLock at the same time, their votes may be split, so that no client has a majority. TryLock
+// then tries again after short random pauses, for at most half a second or [WithWaitLimit], in which one of them
+// usually acquires the name. With a new Locker, TryLock first waits for masters that are still connecting, for at most
+// one timeout of the pool.
 //
 // Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters. [ErrNoQuorum]
 // means that too few masters can vote, that the votes stayed split, or that the masters keep the name for a waiter, for
@@ -305,9 +305,9 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 // of each master that cannot: the master is unreachable, in quarantine, has a wrong clock, or is failing, which means
 // that it answers calls with an error, for lack of memory or permissions.
 //
-// Healthy uses the replies to the last acquires. If a master has granted no lock for 30 s, Healthy locks and releases a
-// probe name on all masters, which takes two round trips; otherwise it sends nothing. It does not wait for masters to
-// recover; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
+// Healthy uses the replies to the last acquires. If a master has granted no lock for 30 s, or is failing, Healthy locks
+// and releases a probe name on all masters, and waits for one round trip; otherwise it sends nothing. It does not wait
+// for masters to recover; [Locker.WaitReady] does. Other errors are the error of ctx, and ErrClosed.
 func (l *Locker) Healthy(ctx context.Context) error {
 	return client.SetOf(l).EachIn(ctx, redlockinfo.OpHealthy, func(_ int, c *client.Client) error {
 		return c.Healthy(ctx)

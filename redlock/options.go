@@ -66,9 +66,9 @@ func WithHoldWarning(d time.Duration) LockOption {
 // name as Kept.
 //
 // The masters keep the name for d and the drift of d (1 % and 2 ms), which together must not exceed the max TTL. If d
-// is longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the
-// name until its TTL has expired. The call waits as with [WithFair], and the lock is not handed off. An exported
-// lock has the minimum hold of its Import. 0, the default, means no minimum.
+// is longer than the TTL, that sum is the TTL with which the lock is acquired. A master that the Unlock does not reach
+// keeps the name until its TTL has expired. The call waits as with [WithFair], and the lock is not handed off. An
+// exported lock has the minimum hold of its Import. 0, the default, means no minimum.
 func WithMinHold(d time.Duration) LockOption {
 	return ofLock(func(s *client.Settings) { s.MinHold = d })
 }
@@ -82,14 +82,14 @@ func WithMinHold(d time.Duration) LockOption {
 func WithAsyncUnlock() LockOption { return ofLock(func(s *client.Settings) { s.Async = true }) }
 
 // WithLinger keeps the lock with this Locker for up to d after the last Unlock. The next Lock or TryLock of the name by
-// this Locker takes the lock over with the next token, immediately and without a message to the masters. A lingering
-// lock is not extended, so it is kept no longer than its validity. When another client tries to acquire the name, the
-// masters notify this Locker, which releases the lock immediately or, if the lock is in use, at the next Unlock. 0, the
-// default, releases the lock at its Unlock.
+// this Locker takes the lock over with the next token, immediately; it sends an extension if one is due, and does
+// not wait for it. A lingering lock is not extended, so it is kept no longer than its validity. When another client
+// tries to acquire the name, the masters notify this Locker, which releases the lock immediately or, if the lock is in
+// use, at the next Unlock. 0, the default, releases the lock at its Unlock.
 //
 // Another client waits for a lingering lock up to two round trips longer than for a free name. If the notification is
-// lost, the other client tries again after a second or more, and the lingering lock is released at the latest one TTL
-// after it was acquired. If the client of the lingering lock is frozen or dies, others wait until the TTL has expired,
+// lost, the other client tries again after a second or more, and the lingering lock is released at the latest when its
+// validity ends. If the client of the lingering lock is frozen or dies, others wait until the TTL has expired,
 // as for any lock. A lock whose Lock call had to wait for another client does not linger, since more clients may wait.
 // A TryLock that is refused because of a lock that may be lingering tries again, for half a second or [WithWaitLimit].
 // So WithLinger suits names that one client locks many times in a row.
@@ -125,8 +125,8 @@ func WithPriority(n int) LockOption {
 // A re-entry does not wait for the lock, since the context holds it. It is one round to the masters, which extends the
 // lock by the TTL of the call, and needs a quorum as an extension does. It returns a separate [Lock], with the token of
 // the first one. The lock is released by the last Unlock; each Lock needs its own. When the lock is lost, all of them
-// end. Of the options of a re-entry only the TTL, the retries and the wait limit apply: extension, maximum and minimum
-// hold and linger stay those of the first call.
+// end. Of the options of a re-entry only the TTL, the tries and the limits of the wait apply: extension, maximum and
+// minimum hold and linger stay those of the first call.
 //
 // Re-entries exclude nothing. Goroutines that re-enter one lock hold it together, at the same time: if they must
 // exclude each other, they must not share the context of the lock. A context re-enters only locks of the Locker that

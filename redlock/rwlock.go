@@ -39,7 +39,7 @@ func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.reader(opts, true).lock(ctx)
 }
 
-// TryRLock acquires the lock of a reader in one attempt, as [Locker.TryLock] does: it succeeds only if no writer holds
+// TryRLock acquires the lock of a reader as [Locker.TryLock] does: it succeeds only if no writer holds
 // the name and no client waits for it.
 func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.reader(opts, false).lock(ctx)
@@ -56,7 +56,7 @@ func (s *RWLock) Lock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.writer(opts, true).lock(ctx)
 }
 
-// TryLock acquires the lock of the writer in one attempt, as [Locker.TryLock] does.
+// TryLock acquires the lock of the writer as [Locker.TryLock] does.
 func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.writer(opts, false).lock(ctx)
 }

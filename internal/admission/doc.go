@@ -68,8 +68,9 @@
 // A quarantine lasts for the largest of these: the longest quarantine in any record that was read, the client's max
 // TTL, and 30 s. After a failover, it is longer by the time for which the replaced server may have granted locks. If
 // the record of the master has a shorter quarantine, the client lengthens it. A quarantine begins at the later of two
-// times: the master's time, and the latest of the clocks that are at most 15 s off the median. It ends when both the
-// master's time and the median are past its end. So setting clocks forward does not shorten it.
+// times: the master's time, and the latest of the clocks that are at most 15 s off the median. It ends when the
+// master's time, and the earliest of the clocks that are at most 15 s off the median, are past its end. So setting
+// clocks forward does not shorten it.
 //
 // A quarantine is at least as long as every TTL of the deployment, so when it ends, no lock that the master has lost is
 // still valid. A quarantine is also at least twice as long as skew.Window, which is 15 s. Just before the master lost

@@ -17,8 +17,8 @@ import (
 const window = int64(skew.Window / time.Microsecond)
 
 // Clocks estimates the masters' clocks for one client. The offset of each master is read when a connection is made and
-// on each heartbeat, and refined by replies. Ballots use only the median, so one wrong clock has no effect on them.
-// Clocks are safe for concurrent use.
+// on each heartbeat, and refined by replies. Ballots and deadlines are bounded by correct clocks, so a minority of
+// wrong clocks has no effect on them: see boundLocked. Clocks are safe for concurrent use.
 type Clocks struct {
 	mu      sync.Mutex
 	by      [quorum.Most]offset

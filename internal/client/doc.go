@@ -60,8 +60,8 @@
 //
 // # What else a call can be
 //
-// Everything else plugs in at one place. Where that place is on the path, it is a function with nothing special to do
-// for a plain lock:
+// Each of the following plugs in at one place. Where that place is on the path, it is a function with nothing special
+// to do for a plain lock:
 //
 //	redlock/trace.go               acquiring                       tracing: posts the event of the call
 //	internal/client/set.go         Set.Of                          shards: the client of the name
@@ -89,5 +89,6 @@
 //     internal/scripts/reference with its case in Eval, and "Calls" in docs/protocol.md.
 //   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes,
 //     the words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
-//   - A command: a file in cmd/redlock, rootCommand in main.go, doc.go, and redlock.1, which "redlock man" prints.
+//   - A command: a file in cmd/redlock, rootCommand in main.go (and ofLocks, if it has exit statuses of its own),
+//     doc.go, and redlock.1, which "redlock man" prints.
 package client

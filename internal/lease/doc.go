@@ -17,7 +17,8 @@
 // # Rules
 //
 //   - Validity is TTL - (now - start) - drift, as in the Redis documentation on distributed locks. It is computed at
-//     each check, with the larger of the times that have passed on the boot clock and on the wall clock.
+//     each check, with the largest of the times that have passed on the boot clock, on the wall clock, and on those of
+//     the masters (package ballot).
 //   - A lost attempt is rolled back on each master that granted it, or has not refused it yet; see Lease.undo.
 //   - A repair is queued with Lease.mu held, after a check that the lease has not ended. The state becomes ended under
 //     the same mutex, and the release is queued later. So no repair follows the release of its lease. The acquire was

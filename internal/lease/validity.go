@@ -12,8 +12,8 @@ import (
 //	left = TTL - (now - start) - Drift(TTL)
 //
 // start is read before the first byte of the round is queued, so the TTL begins later on each master. now - start is
-// the larger of the differences on the boot clock and on the wall clock. So left is computed at each check, and the end
-// of a validity is never stored.
+// the largest of the differences on the boot clock, on the wall clock, and on the masters' clocks. So left is computed
+// at each check, and the end of a validity is never stored.
 type validity struct {
 	start clock.Instant
 	ttl   time.Duration

@@ -7,7 +7,9 @@
 //
 // # From a restart to the next vote
 //
-// What a master that was restarted passes through, in order:
+// Any client that may write records (Settings.Observer is false) decides each step by itself, and the master's admit
+// script accepts the step only if what the client has read is still true. What a master that was restarted passes
+// through, in order:
 //
 //	internal/transport            master.run            a new session, whose event has the new identity
 //	internal/monitor/monitor.go   recordEvent           forgets that the record was read; Memory.See counts a new

@@ -8,8 +8,8 @@
 // A round uses one admission.View throughout. The vote that completes a majority, or makes a majority impossible,
 // decides the round. Later votes are still counted, and the VoteObserver is notified of each.
 //
-// Votes of masters that were sent a call are counted on the goroutines of the connections. Only Complete blocks, and
-// takes a context.
+// Replies are counted on the goroutines of the connections, except those of inspections and forced releases, for which
+// the caller waits. Only Complete blocks, and takes a context.
 //
 // A Failure describes a round that was not won: the decision, and the problem of each master.
 package round

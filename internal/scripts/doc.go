@@ -9,9 +9,9 @@
 //
 // # States
 //
-// A plain lock that is free and for which no client waits has the field fence alone, or no key. So HLEN, and HGET of
-// the fence, decide the common case of an acquire, and HDEL and HLEN that of a release. A hash without a fence, or with
-// more fields than a lock has, belongs to another program. It may be large, so no script reads it.
+// A plain lock that was released, and for which no client waits, has the field fence alone, or no key. So HLEN, and
+// HGET of the fence, decide the common case of an acquire, and HDEL and HLEN that of a release. A hash without a fence,
+// or with more fields than a lock has, belongs to another program. It may be large, so no script reads it.
 //
 // The states of one name on one master:
 //
