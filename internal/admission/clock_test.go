@@ -36,11 +36,11 @@ func TestClockThatWasFarOff(t *testing.T) {
 			}
 			lost = f.Compare(s, moved) || lost
 		}
-		if f.own() != c.counts || lost != (c.seen[0] >= ballot.Doubtful) {
-			t.Errorf("%s: own %v, lost %v", c.what, f.own(), lost)
+		if f.isOfServer() != c.counts || lost != (c.seen[0] >= ballot.Doubtful) {
+			t.Errorf("%s: own %v, lost %v", c.what, f.isOfServer(), lost)
 		}
 		f.Record.Since = 8 // another record
-		if !f.own() {
+		if !f.isOfServer() {
 			t.Errorf("%s: a later record does not count", c.what)
 		}
 	}

@@ -108,10 +108,10 @@ func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 // shown reports whether a valid record was read on this connection.
 func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 
-// own reports whether the record was written for the connected server, and neither a move of the hash slot nor another
-// record nor a leap of the clock has followed. A server that has only freed its replication backlog is still the same
-// server.
-func (f *Fact) own() bool {
+// isOfServer reports whether the record was written for the connected server, and neither a move of the hash slot nor
+// another record nor a leap of the clock has followed. A server that has only freed its replication backlog is still
+// the same server.
+func (f *Fact) isOfServer() bool {
 	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
 	//mutant:record-returns 5= true
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity)) &&
@@ -135,7 +135,7 @@ func (f *Fact) leapt() bool {
 // If it is doubtful which clocks are wrong, this client does not count the master, and writes nothing. As soon as the
 // doubt is over, the record counts again if the clock has not been set meanwhile. Otherwise keys may have expired.
 func (f *Fact) Compare(s ballot.Standing, moved time.Duration) (lost bool) {
-	if lost = s >= ballot.Doubtful && f.own(); lost {
+	if lost = s >= ballot.Doubtful && f.isOfServer(); lost {
 		f.Leapt, f.Doubted, f.WasSet = f.Record.Since, s == ballot.Doubtful, false
 		return true
 	}
@@ -170,7 +170,7 @@ func (f *Fact) durable() bool { return f.durableName() != "" && !promoted(f.Iden
 // believe it, so it must not grant or extend anything that the file lacks, whatever this client declares.
 func (f *Fact) breaks() bool {
 	//mutant:durable-breaks = false
-	return f.Lossy != "" && f.own() && f.Record.DurableName != ""
+	return f.Lossy != "" && f.isOfServer() && f.Record.DurableName != ""
 }
 
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and

@@ -76,7 +76,7 @@ func (d *Deployment) Judge(i int) (State, Move) {
 	st.Stamp = Unread
 	if fact.shown() {
 		st.Text, st.Record = fact.Text, fact.Record
-		st.Admitted = fact.own() && st.Record.Admitted
+		st.Admitted = fact.isOfServer() && st.Record.Admitted
 		if st.Agrees = d.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
 		}
@@ -105,9 +105,9 @@ func (d *Deployment) judgeUp(i int, st *State) Move {
 		return st.block(err)
 	}
 	switch {
-	case fact.own() && fact.Record.Admitted:
+	case fact.isOfServer() && fact.Record.Admitted:
 		return d.vote(i, st)
-	case fact.own():
+	case fact.isOfServer():
 		return d.quarantine(i, st)
 	case fact.remembers():
 		return d.write(scripts.AdmitNow, i)
@@ -360,7 +360,7 @@ func (d *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	var largest time.Duration
 	for j := range fresh.All() {
 		fact := &d.Facts[j]
-		if fact.own() && fact.Record.Admitted {
+		if fact.isOfServer() && fact.Record.Admitted {
 			agreed = max(agreed, fact.Record.MaxTTL)
 		}
 		largest = max(largest, fact.Record.MaxTTL)

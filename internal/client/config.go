@@ -47,7 +47,7 @@ type Config struct {
 	Defaults  Settings // of all calls
 	Prefix    string
 	MaxTTL    time.Duration // 0: the restart guard is off
-	Unguarded bool          // whether an option has turned the restart guard off
+	Unguarded bool          // whether an option or a URL has turned the restart guard off
 	Clock     *clock.Clock  // nil: the clock of the transport
 	Trace     *redlockinfo.Trace
 	Log       *slog.Logger
@@ -67,14 +67,13 @@ type Config struct {
 // Settings are those of one call.
 type Settings struct {
 	lease.Terms
-	MinValidity time.Duration                 // 0: half of the TTL
-	Poll        func(retry int) time.Duration // pause before a retry (from 1) of a call that receives no wake-ups
-	WaitLimit   time.Duration                 // 0: none
-	QuorumWait  time.Duration                 // 0: no limit
-	Tries       int                           // 0: no limit
-	Fair        bool
-	Priority    int
-	Reentry     bool // whether a context that owns the name re-enters its lock
+	Poll       func(retry int) time.Duration // pause before a retry (from 1) of a call that receives no wake-ups
+	WaitLimit  time.Duration                 // 0: none
+	QuorumWait time.Duration                 // 0: no limit
+	Tries      int                           // 0: no limit
+	Fair       bool
+	Priority   int
+	Reentry    bool // whether a context that owns the name re-enters its lock
 }
 
 // An Option sets fields of a [Config].
@@ -189,7 +188,7 @@ func (c *Config) check() error {
 
 // check validates the settings of one call, and sets the settings that depend on others.
 func (s *Settings) check(cfg *Config) error {
-	s.Least = cmp.Or(s.MinValidity, s.TTL/2)
+	s.Least = cmp.Or(s.Least, s.TTL/2)
 	drift, longest := lease.Drift(s.TTL), cmp.Or(cfg.MaxTTL, MaxTTL)
 	switch {
 	case cfg.MaxTTL > 0 && s.TTL > cfg.MaxTTL:

@@ -26,7 +26,7 @@ func TestAcceptedOptionsLeaveValidity(t *testing.T) {
 		c := defaults()
 		c.Defaults.TTL, c.MaxTTL = span(), span()
 		if r.IntN(2) == 0 {
-			c.Defaults.MinValidity = span()
+			c.Defaults.Least = span()
 		}
 		if r.IntN(2) == 0 {
 			c.MaxTTL, c.Unguarded = 0, true

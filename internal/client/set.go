@@ -24,10 +24,10 @@ type Set struct {
 	work    work
 	public  func(error) error
 
-	closing  atomic.Bool   // whether Close was called
-	closed   chan struct{} // closed when the first Close has ended
-	closeErr error         // the result of Close; set before closed is closed
-	owned    bool          // whether Close closes the transports
+	closing   atomic.Bool   // whether Close was called
+	closed    chan struct{} // closed when the first Close has ended
+	closeErr  error         // the result of Close; set before closed is closed
+	ownsPools bool          // whether Close closes the transports
 
 	FileUnusable atomic.Bool // whether redlockfile.Follow cannot use its file
 }
@@ -75,7 +75,7 @@ func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, 
 		return nil, Invalid("WithConfiguration has %d configurations, but there are %d shards: give one for each",
 			len(cfg.Initial), len(given))
 	}
-	s := &Set{public: cfg.Public, owned: owned, closed: make(chan struct{})}
+	s := &Set{public: cfg.Public, ownsPools: owned, closed: make(chan struct{})}
 	cfg.shards = new(monitor.Shards)
 	for i, t := range ordered {
 		own := *cfg
@@ -297,7 +297,7 @@ func (s *Set) close() error {
 	err := s.Each(func(_ int, c *Client) error { return c.close() })
 	for _, c := range s.Clients {
 		switch {
-		case s.owned:
+		case s.ownsPools:
 			_ = c.pool.Close() // returns nil
 		case c.pool.Closed():
 			return errPoolClosed

@@ -20,7 +20,7 @@ func WithClock(k *clock.Clock) Option { return OptionFunc(func(c *Config) { c.Cl
 
 // WithMinValidity sets the validity that must be left after an acquire. The default is half of the TTL.
 func WithMinValidity(d time.Duration) CallOption {
-	return CallOptionFunc(func(s *Settings) { s.MinValidity = d })
+	return CallOptionFunc(func(s *Settings) { s.Least = d })
 }
 
 // WithHandoffs bounds the local hand-offs of one lease: at most n, all within the time d.

@@ -145,7 +145,7 @@ func (b *managerBed) Releasing(*Lease)                         { b.logf("releasi
 func (b *managerBed) Released(_ *Hold, err error)              { b.logf("released: %v", err) }
 func (b *managerBed) Ended(*Lease)                             { b.logf("ended") }
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
-func (b *managerBed) Idle(*Lease) bool                         { return false }
+func (b *managerBed) KeepIdle(*Lease) bool                     { return false }
 
 // Successor implements Waiters.
 func (b *managerBed) Successor(string, time.Duration, time.Duration) *Successor {

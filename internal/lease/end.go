@@ -107,7 +107,7 @@ func (e ending) finish() (r *round.Round) {
 		l.m.Waiters.Releasing(l)
 	}
 	if e.why.sends {
-		r = l.release("unlock")
+		r = l.release()
 	}
 	l.m.Waiters.Ended(l)
 	switch {

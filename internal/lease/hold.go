@@ -111,7 +111,7 @@ func (h *Hold) Forgo() {
 	}
 	h.lease.mu.Unlock()
 	if kept {
-		h.lease.release("unlock")
+		h.lease.release()
 	}
 }
 

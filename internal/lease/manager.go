@@ -43,8 +43,8 @@ type Waiters interface {
 	// MayIdle reports whether l may linger: no call waits for the name, and messages from a quorum of masters can arrive.
 	// It is called with the lease's lock held.
 	MayIdle(l *Lease) bool
-	// Idle reports the same as MayIdle. If it returns true, the next call for the name may take l over.
-	Idle(l *Lease) bool
+	// KeepIdle reports the same as MayIdle. If it returns true, the next call for the name may take l over.
+	KeepIdle(l *Lease) bool
 	// Successor returns the call to which the lease of name is handed off; nil if there is none. left is the validity of
 	// the lease, and ttl its TTL. Successor is called with the lease's lock held.
 	Successor(name string, left, ttl time.Duration) *Successor
@@ -71,7 +71,7 @@ type Env struct {
 }
 
 // A Manager acquires leases, and extends and ends all live leases of one Locker. Of its methods for other packages,
-// only Acquire and Import wait for the network.
+// only Acquire waits for the network.
 type Manager struct {
 	Env
 	number     atomic.Uint64       // number of ids so far

@@ -24,8 +24,8 @@ type releasing struct {
 
 // release sends the release of l to every master that may have it, and returns the round without waiting. l must have
 // ended, or must never have been live.
-func (l *Lease) release(op string) *round.Round {
-	return l.sendRelease(op, l.sent.to, scripts.Ending{Waiter: l.ticket})
+func (l *Lease) release() *round.Round {
+	return l.sendRelease("unlock", l.sent.to, scripts.Ending{Waiter: l.ticket})
 }
 
 // sendRelease sends a release to the masters of set. end says whether the waiter leaves the queues.
@@ -117,9 +117,9 @@ const grace = 10 * time.Millisecond
 
 var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
 
-// confirmed waits until a quorum has confirmed a release, but no longer than left, the remaining validity. When ctx
-// ends, confirmed waits for at most grace more, so that a release with a cancelled context is usually confirmed. The
-// error is a *round.Failure.
+// confirmed waits until a quorum has confirmed a release, but no longer than left, in which the lease ends, or for
+// grace. When ctx ends, confirmed waits for at most grace more, so that a release with a cancelled context is usually
+// confirmed. The error is a *round.Failure.
 func (m *Manager) confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 	left = max(left, grace) // the timeout of the pool does not include the time in a queue
 	over, reused := m.stopped.Get().(*time.Timer)
@@ -177,7 +177,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		l.mu.Unlock()
 		end.finish()
 		if last && errors.Is(err, ErrLost) && !errors.Is(err, ErrMaxHold) { // released at its max hold
-			l.release("unlock")
+			l.release()
 		}
 		return &round.Failure{Decision: err}
 	}
@@ -194,7 +194,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		l.mu.Unlock()
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
-		if !l.m.Waiters.Idle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
+		if !l.m.Waiters.KeepIdle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
 			l.EndIdle()
 		}
 		return nil

@@ -6,7 +6,7 @@ import "github.com/redlock-go/redlock/internal/lease"
 // delay the extensions of other leases.
 const mostIdle = 1000
 
-// StopLingering makes Idle and MayIdle return false from now on.
+// StopLingering makes KeepIdle and MayIdle return false from now on.
 func (q *Queue) StopLingering() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -20,8 +20,8 @@ func (q *Queue) MayIdle(l *lease.Lease) bool {
 	return q.mayIdleLocked(l) != nil
 }
 
-// Idle implements lease.Waiters.
-func (q *Queue) Idle(l *lease.Lease) bool {
+// KeepIdle implements lease.Waiters.
+func (q *Queue) KeepIdle(l *lease.Lease) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	nq := q.mayIdleLocked(l)

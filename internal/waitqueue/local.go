@@ -53,7 +53,7 @@ type Queue struct {
 }
 
 // A nameQueue holds the calls of this Locker for one name. It is in Queue.names while this Locker holds the name, or
-// one of its calls waits for the name.
+// its lease lingers, or one of its calls waits for the name.
 type nameQueue struct {
 	holder    *lease.Lease   // nil: this Locker does not hold the name
 	contender *Call          // nil: no call of this Locker contends for the name
