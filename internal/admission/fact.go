@@ -10,17 +10,12 @@ import (
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
-// A Clock contains one client's estimates of the clock of a master.
-type Clock struct {
-	Own int64         // the master's time, in microseconds
-	Off time.Duration // how far Own is ahead of the median of the masters; negative if Own is behind
-}
-
 // A Fact contains what one client knows about one master. When the connection ends, Read becomes false, but the last
 // record is kept, because its epoch and its durations are still used.
 type Fact struct {
-	Clock
-	Known       bool // whether the master is up or known to be down
+	Own         int64         // the master's time, in microseconds, as estimated by this client
+	Off         time.Duration // how far Own is ahead of the median of the masters; negative if Own is behind
+	Known       bool          // whether the master is up or known to be down
 	Up          bool
 	Started     int64          // when the server started, in microseconds of its clock; 0 if that is not known
 	Identity    string         // run_id/master_replid2/second_repl_offset of the connected server

@@ -41,14 +41,14 @@ func record(identity string) scripts.Record {
 
 // with returns the fact of a connected server whose record was read.
 func with(identity string, r scripts.Record) Fact {
-	f := Fact{Known: true, Up: true, Identity: identity, Clock: Clock{Own: epoch}}
+	f := Fact{Known: true, Up: true, Identity: identity, Own: epoch}
 	f.Learn(r.String(), 1, 1)
 	return f
 }
 
 // empty returns the fact of a connected server without a record.
 func empty(identity string) Fact {
-	f := Fact{Known: true, Up: true, Identity: identity, Clock: Clock{Own: epoch}}
+	f := Fact{Known: true, Up: true, Identity: identity, Own: epoch}
 	f.Learn("", 1, 1)
 	return f
 }
