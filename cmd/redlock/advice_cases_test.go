@@ -502,6 +502,17 @@ func recordAdvice() []adviceCase {
 		{name: "a record that cannot be read", about: "quarantine", what: "v1", spoil: func(e *adviceEnv) {
 			e.admin("SET", "redlock:admission", "v1 of an older program")
 		}},
+		{name: "a record of another type", about: "record", what: "WRONGTYPE", spoil: func(e *adviceEnv) {
+			e.admin("DEL", "redlock:admission")
+			e.admin("HSET", "redlock:admission", "field", "value")
+		}, apply: func(e *adviceEnv, f *printed) {
+			if !strings.Contains(f.fix, "`DEL redlock:admission`") {
+				e.t.Fatal(f.fix)
+			}
+			e.admin("DEL", "redlock:admission")
+		}},
+		{name: "another database", about: "databases", what: "only other databases have", apply: plainURL,
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named(e.urls[1] + "/3") }},
 		{name: "the prefix", new: true, about: "quorum", what: "0 of 3", apply: func(e *adviceEnv, f *printed) {
 			e.call(exitDone, "3 of 3 masters vote", "admit")
 			e.flags = nil

@@ -58,6 +58,11 @@ func TestWrongListIsOneFinding(t *testing.T) {
 			"only the record has ["+f.servers[0].Addr()+"]")
 		call(t, exitNoQuorum, "nothing was changed: ", "set", setText(t, wrong))
 	}
+	aliases := slices.Clone(f.urls) // other addresses of the same servers: no record names one of this list
+	for i, url := range aliases {
+		aliases[i] = strings.Replace(url, "127.0.0.1", "localhost", 1)
+	}
+	f.oneFinding(aliases, "failure: list\n", "fix: correct the list of this client", "only this client has [localhost:")
 	for i := range f.urls[1:] { // as after a change that has replaced a master that was down
 		f.edit(i+1, func(r *scripts.Record) {
 			r.Masters, r.Epoch, r.Final = strings.ReplaceAll(r.Masters, f.servers[0].Addr(), other.servers[0].Addr()), 2, 2

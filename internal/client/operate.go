@@ -261,7 +261,7 @@ func (c *Client) Check(ctx context.Context) (redlockinfo.Verdict, error) {
 	defer c.leave()
 	view, _ := c.monitor.ReadRecords(ctx) // ignore the error: the states show which masters were not read
 	opts := diagnose.Options{
-		Prefix: c.cfg.Prefix, Unguarded: c.cfg.MaxTTL == 0, Admitted: view.Config.Rule.Won(view.Voting),
+		Prefix: c.cfg.Prefix, Unguarded: c.cfg.MaxTTL == 0, Admitted: view.Voting != 0,
 	}
 	for _, i := range view.Config.Order {
 		if addr := c.pool.Addr(i); c.cfg.remembers(addr) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -45,12 +46,15 @@ func (c *Client) Judge(report []redlockinfo.Finding) redlockinfo.Verdict {
 	for k, m := range c.Masters {
 		able := c.Able.Has(c.View.Config.Order[k])
 		own := slices.DeleteFunc(slices.Clone(report), func(f redlockinfo.Finding) bool { return f.Master != m.Addr })
+		own = slices.DeleteFunc(own, func(f redlockinfo.Finding) bool { // the other master of the pair has the finding
+			return f.About == "identity" && f.Fix == transport.StepDiffer && able
+		})
 		for n := range own {
 			if own[n].NoVote && able {
 				own[n].Severity, own[n].NoVote, own[n].Risk = warning, false, stillVotes
 			}
 		}
-		own = append(own, admissionOf(&m, c.Guard, longest, own)...)
+		own = append(own, c.admissionOf(&m, longest, own)...)
 		if !able && !slices.ContainsFunc(own, noVote) {
 			own = explain(&m, own)
 		}
@@ -166,8 +170,8 @@ func (c *Client) ofWrongList(f *redlockinfo.Finding) bool {
 		st, other := &c.View.Masters[i], c.Masters[k].Addr != f.Master
 		own := admission.WrongList(st.Err) && st.Text != "" && !st.Agrees
 		switch {
-		case !other && f.About == "list" && !own:
-			return true
+		case !other && f.About == "list":
+			return !own
 		case other && own:
 			wrong, named = true, named || admission.Names(&st.Record, f.Master)
 		}
@@ -242,11 +246,25 @@ func Reason(master string, err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(text, "redlock: "), "pool: "+master+": ")
 }
 
-// admissionOf returns the problems of the admission of one master. guard is the max TTL of this client, and longest the
-// largest max TTL on any master. It does not repeat that the master is down, and omits what own, the other findings
-// about the master, explain.
-func admissionOf(
-	m *redlockinfo.Master, guard, longest time.Duration, own []redlockinfo.Finding,
+// Why returns why a master does not vote, without what its state says already; "" if there is no reason.
+func Why(m *redlockinfo.Master) string {
+	if m.Err == nil {
+		return ""
+	}
+	text := Reason(m.Addr, m.Err)
+	switch m.State {
+	case redlockinfo.StateDown:
+		return strings.Replace(text, "master is down: ", "", 1)
+	case redlockinfo.StateQuarantine:
+		return strings.TrimPrefix(text, "the master is in quarantine, ")
+	}
+	return text
+}
+
+// admissionOf returns the problems of the admission of one master. longest is the largest max TTL on any master. It
+// does not repeat that the master is down, and omits what own, the other findings about the master, explain.
+func (c *Client) admissionOf(
+	m *redlockinfo.Master, longest time.Duration, own []redlockinfo.Finding,
 ) (list []redlockinfo.Finding) {
 	explained := func(about string) bool {
 		return slices.ContainsFunc(own, func(f redlockinfo.Finding) bool {
@@ -281,6 +299,11 @@ func admissionOf(
 			find(failure, "list", Reason(m.Addr, cause), sayNoVote, fix)
 		case errors.Is(m.Err, admission.ErrShardLayout):
 			find(failure, "shards", "it cannot be admitted: "+Reason(m.Addr, cause), sayNoVote, fix)
+		case transport.IsWrongType(m.Err):
+			find(failure, "record", "another program has written its admission record: "+Reason(m.Addr, cause), sayNoVote,
+				fmt.Sprintf(stepForeign, scripts.Prefix(c.Prefix).Admission()))
+		case fix == admission.StepOthers && !explained(""):
+			find(failure, "quarantine", "it cannot be admitted: "+Reason(m.Addr, cause), sayNoVote, ofError(m).Fix)
 		default:
 			find(failure, "quarantine", "it cannot be admitted: "+Reason(m.Addr, cause), sayNoVote, fix)
 		}
@@ -298,10 +321,10 @@ func admissionOf(
 		find(warning, "max TTL",
 			fmt.Sprintf("it accepts TTLs up to %v, another master accepts TTLs up to %v", m.MaxTTL, longest),
 			"this master rejects longer TTLs", fmt.Sprintf(admission.StepMaxTTL, longest))
-	case guard > m.MaxTTL:
+	case c.Guard > m.MaxTTL:
 		find(notice, "max TTL",
-			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, guard),
-			"longer TTLs are rejected", fmt.Sprintf(admission.StepMaxTTL, guard))
+			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, c.Guard),
+			"longer TTLs are rejected", fmt.Sprintf(admission.StepMaxTTL, c.Guard))
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ import (
 type Options struct {
 	Prefix    string // key prefix of the locks
 	Unguarded bool   // whether the restart guard is off; masters must then never lose data
-	Admitted  bool   // whether a majority of the masters votes; the list of masters is then correct
+	Admitted  bool   // whether a master votes, and so has a record with this list of masters
 	// Durable names the masters, as [transport.Transport.Addr] does, that must persist every write before they reply:
 	// they are checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string
@@ -41,6 +42,8 @@ type inquiry struct {
 	scripts []*frame.Call // of the scripts that clients run, with a key that no lock uses; they change nothing
 	rights  []right       // on the keys and channels of the prefix; those for subscriptions come last
 	masters []string      // the addresses of the masters
+	// copies is the number of masters that are replicas of a server, by its address.
+	copies map[string]int
 }
 
 // A right is a command that the user of a client needs on a master.
@@ -92,6 +95,12 @@ func Masters(ctx context.Context, t *transport.Transport, opts Options) ([]redlo
 	}
 	wg.Wait()
 	list := host(read, time.Now(), func(f *facts) time.Duration { return f.cfg.Clock.Now().Sub(f.info.Read) })
+	q.copies = map[string]int{}
+	for i := range read {
+		if read[i].info.Role == "slave" && read[i].text["master_host"] != "" {
+			q.copies[net.JoinHostPort(read[i].text["master_host"], read[i].text["master_port"])]++
+		}
+	}
 	for i := range read {
 		read[i].judge(q)
 		compare(read, i)
@@ -115,7 +124,7 @@ type facts struct {
 	write     redis.Error       // the error reply to a write, if it was refused
 	load      redis.Error       // the error reply to SCRIPT LOAD, if it was refused for another reason than rights
 	databases []int             // other databases with an admission record of the prefix
-	expires   int64             // ms until the admission record expires; negative if it does not, or if there is none
+	expires   int64             // ms until the admission record expires; -1 if it does not, and absent if there is none
 	replaced  []string          // commands that may have replaced the data of the running server
 	permissions
 	storage
@@ -159,6 +168,9 @@ type storage struct {
 	noRead   bool     // whether the user lacks the right to CONFIG GET
 	denied   string   // why the settings cannot be read; "" if they can
 }
+
+// absent is the reply to PTTL if there is no key.
+const absent = -2
 
 // examine reads the facts of a master: first the identity of the server, then everything else in one round trip.
 func (q *inquiry) examine(ctx context.Context, m transport.Subject) facts {

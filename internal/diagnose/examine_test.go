@@ -91,6 +91,7 @@ func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 		{"another role", "role:observer\r\n", "role", failure, `its role is "observer", not master`},
 		{"loading", "loading:1\r\n", "loading", failure, "loading"},
 		{"no identity", "run_id:\r\n", "identity", failure, "run_id"},
+		{"no clock", "server_time_usec:\r\n", "identity", failure, "server_time_usec"},
 		{"its file cannot be written", "aof_last_write_status:err\r\n", "persistence", failure, "aof_last_write_status"},
 		{"nearly full", "maxmemory:1000\r\nused_memory:950\r\n", "memory", warning, "950 of 1000"},
 	} {

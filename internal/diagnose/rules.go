@@ -64,7 +64,13 @@ func (f *facts) judge(q *inquiry) {
 	f.rights(q.Prefix)
 	f.persistence(q)
 	f.record(q)
-	if len(f.databases) > 0 {
+	switch {
+	case len(f.databases) == 0:
+	case f.expires == absent:
+		f.find(warning, "databases", fmt.Sprintf("only other databases have an admission record with the prefix %q: %v",
+			q.Prefix, f.databases), "if this client has the wrong database, it can get locks that other clients hold",
+			fmt.Sprintf(stepOtherDatabase, f.databases[0]))
+	default:
 		f.find(warning, "databases",
 			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", q.Prefix, f.databases),
 			"clients that use different databases can hold a lock of the same name simultaneously",
@@ -80,8 +86,8 @@ func (f *facts) connection() {
 		do = stepUseTLS
 	case f.mismatched:
 		do = transport.StepPlain
-	case fault.CauseOf(f.failed.Err) == fault.HangsInTLS:
-		do = transport.StepHangs
+	case fault.CauseOf(f.failed.Err) == fault.HangsInTLS, fault.CauseOf(f.failed.Err) == fault.Hangs:
+		do = transport.StepHangs // perhaps after the first replies
 	case do == "":
 		do = unreached(f.failed)
 	}
@@ -144,8 +150,8 @@ func (f *facts) replica(q *inquiry) (what, do string) {
 		best, _ := sentinel.Latest(f.answers)
 		monitor := fmt.Sprintf("%s %s %s %d", name, host, port, max(best.Quorum, len(addrs)/2+1))
 		return what, fmt.Sprintf(stepMonitor, name, all, monitor, all)
-	case q.Admitted, slices.Contains(q.masters, net.JoinHostPort(host, port)): // the list names its master already
-		return what, stepPromote
+	case q.Admitted, slices.Contains(q.masters, net.JoinHostPort(host, port)), q.copies[net.JoinHostPort(host, port)] > 1:
+		return what, stepPromote // the list names its master already, or would name it more than once
 	}
 	return what, stepMaster
 }
@@ -516,15 +522,16 @@ func compare(read []facts, i int) {
 	}
 	k := slices.IndexFunc(read, func(other facts) bool { return other.info.RunID == f.info.RunID })
 	if k < i && f.info.RunID != "" {
-		f.noVote("identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
-			"one server would have two votes, and its failure would cost both; "+sayNoVote,
-			stepDiffer)
+		f.noVote("identity", transport.SameServer(read[k].name, f.info.RunID), transport.TwoVotes, transport.StepDiffer)
 	}
 	var offsets []int64 // of the other clocks from this one, in microseconds
 	for _, other := range read {
-		if other.text != nil {
+		if other.text != nil && other.info.Time != 0 {
 			offsets = append(offsets, other.info.Time-f.info.Time-other.info.Read.Sub(f.info.Read).Microseconds())
 		}
+	}
+	if f.info.Time == 0 { // the finding about its identity says so
+		return
 	}
 	slices.Sort(offsets)
 	f.clock(-offsets[len(offsets)/2])

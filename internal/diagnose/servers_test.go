@@ -5,9 +5,11 @@ import (
 	"log"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -48,5 +50,47 @@ func TestAdviceForPortsOfTLS(t *testing.T) {
 				t.Errorf("the findings are %v, want the step %q", list, c.fix)
 			}
 		})
+	}
+}
+
+// Two masters that have become replicas of one server are not both replaced by it. The first client of new masters, of
+// which one URL names a replica, is told the master.
+func TestReplicasOfOneServer(t *testing.T) {
+	other, masters := newServer(t), redistest.Test(t, 3, redisproc.Config{})
+	urls := make([]string, len(masters))
+	for i, s := range masters {
+		urls[i] = s.URL()
+	}
+	host, port, _ := strings.Cut(other.Addr(), ":")
+	for n, fix := range []string{stepMaster, stepPromote} {
+		redistest.Do(t, masters[n], "REPLICAOF", host, port)
+		list := finding(t, open(t, urls), "role")
+		if len(list) != n+1 || list[0].Fix != fix || list[n].Fix != fix {
+			t.Errorf("the findings are %v, want %d with the step %q", list, n+1, fix)
+		}
+	}
+}
+
+// A server that answers some commands and hangs in others runs, and its address is right.
+func TestAdviceForPausedWrites(t *testing.T) {
+	s := newServer(t)
+	redistest.Do(t, s, "CLIENT", "PAUSE", "600000", "WRITE")
+	list := finding(t, open(t, []string{s.URL()}, pool.WithDialTimeout(time.Second)), "connection")
+	if len(list) != 1 || list[0].Fix != transport.StepHangs {
+		t.Errorf("the findings are %v, want the step %q", list, transport.StepHangs)
+	}
+}
+
+// A server that answers INFO with something else than a text is no Redis.
+func TestAdviceForOddReply(t *testing.T) {
+	for _, reply := range []string{"$-1\r\n", ":1\r\n", "*0\r\n"} {
+		url := "redis://" + redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
+			_, _ = raw.Read(make([]byte, 4096))
+			_, _ = io.WriteString(raw, strings.Repeat(reply, 100))
+		})
+		list := finding(t, open(t, []string{url}, pool.WithDialTimeout(time.Second)), "connection")
+		if len(list) != 1 || !strings.Contains(list[0].Fix, "something else answers there") {
+			t.Errorf("%q: the findings are %v, want one about the address", reply, list)
+		}
 	}
 }

@@ -16,7 +16,6 @@ const (
 	stepProduct = "use Redis 6.2 or Valkey 7.2, or later"
 	stepVersion = "use %s %d.%d or later"
 	stepNewer   = "nothing: the tests of this library have not run on it yet"
-	stepDiffer  = "use different servers, each on its own machine"
 	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
 	stepSetTime = "stop this server, set its clock, and start it after the max TTL has passed: if the clock of a " +
 		"running server jumps, its locks can end early"
@@ -33,6 +32,9 @@ const (
 		"yes, appendfsync always and no-appendfsync-on-rewrite no"
 	stepDatabases = "decide on one database, and configure it in all clients; a record that no client uses is deleted " +
 		"by `SELECT %d` and `DEL %s`"
+	stepForeign       = "keep the other program away from this prefix; then `DEL %s`: it votes after its quarantine"
+	stepOtherDatabase = "use that database, by /%d at the end of each URL, unless this is the first client of a new " +
+		"deployment"
 	stepPersist  = "`PERSIST %s`, and keep the program that gives keys a TTL away from this prefix"
 	stepReplaced = "leave the admission record out of backups; flush, restore and swap databases only while no lock is " +
 		"held, and restart the server afterwards; if none was held, `CONFIG RESETSTAT` ends this warning"

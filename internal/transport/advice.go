@@ -149,7 +149,9 @@ const (
 	stepClosed   = "if the port is one for TLS, use rediss://; if not, " + stepFull
 	stepFull     = "if it serves other clients, it has as many as it allows (maxclients): " + stepClients +
 		"; else read the server's log"
-	StepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG)"
+	StepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG), a pause " +
+		"(CLIENT PAUSE)"
+	StepDiffer = "use different servers, each on its own machine"
 
 	StepRefuses = "this server refuses what the scripts need: decide from its message, or use another server (Redis 6.2 " +
 		"or Valkey 7.2, or later)"

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,8 +99,10 @@ func (cfg *Config) ReadInfo(asked clock.Instant, reply any) (info Info, fields m
 			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
 	case fault.IsCode(err, "NOAUTH"):
 		return info, nil, fmt.Errorf("%w (no password is configured for this master)", err)
-	case err != nil:
+	case errors.As(err, new(redis.Error)):
 		return info, nil, err
+	case err != nil:
+		return info, nil, fault.New(fmt.Sprintf("the reply to INFO is no text: %v", err), fault.NotRESP)
 	}
 	fields = InfoFields(text)
 	info = infoOf(fields)

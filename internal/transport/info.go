@@ -235,6 +235,14 @@ const (
 	FewerFailures = "fewer failures are tolerated"
 )
 
+// TwoVotes is the risk of two masters that are one server.
+const TwoVotes = "one server would have two votes, and its failure would cost both; " + noVote
+
+// SameServer says that a master is the same server as another master.
+func SameServer(other, runID string) string {
+	return fmt.Sprintf("it is the same server as %s (run_id %s)", other, runID)
+}
+
 // Unfit returns a finding for each reason why the server must not hold locks.
 func (info Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	add := func(about, what, risk, fix string) {

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/pipe"
 	"github.com/redlock-go/redlock/internal/transport/wire"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A master is one configured server, with its connection or the reason why there is none.
@@ -103,8 +103,10 @@ func (m *master) claim(conn *wire.Conn, s *session) (op string, err error) {
 		return "", nil
 	}
 	conn.Close()
-	return "info", fault.Down(fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have "+
-		"two votes, and its failure would cost both; list N different servers", other.(*master).Name, s.info.RunID)))
+	return "info", fault.Down(refuse(redlockinfo.Finding{
+		Severity: redlockinfo.Failure, About: "identity", NoVote: true,
+		What: SameServer(other.(*master).Name, s.info.RunID), Risk: TwoVotes, Fix: StepDiffer,
+	}))
 }
 
 // setDown makes Send return err, and notifies the watchers. After m has ended, the reason does not change. If err means
