@@ -255,7 +255,8 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		w.wantLocks("the client", l)
 		late := w.newLocker(w.poolOver(urls[3:]),
 			redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: urls[3:]}))
-		w.isError(errOf(late.TryLock(w.Context(), "n")), redlock.ErrIncomplete) // these masters may not act alone
+		w.says(errOf(late.TryLock(w.Context(), "n")), redlock.ErrIncomplete, "it was cancelled",
+			"use the file of epoch 2, with the masters ["+w.masters.Master(0).Addr())
 	}, memory.Fresh())
 }
 
@@ -282,5 +283,39 @@ func TestFinishAfterAClockHasJumped(t *testing.T) {
 		if err == nil && k.Err() == nil {
 			w.Error("two clients hold the name")
 		}
+	})
+}
+
+// All clients adopt the old masters of a cancelled change by themselves, and at once, so there is no warning about it.
+// If only one master has a later epoch, there is one, after a second.
+func TestCancelledChangeIsNoWarning(t *testing.T) {
+	virtual(t, 4, func(w *cluster) {
+		first, both, _ := w.states(oldThree, []int{0, 1, 3})
+		var books [2]logbook
+		var lockers [2]*redlock.Locker
+		for i := range lockers {
+			lockers[i] = w.newLocker(w.poolOver(first.Masters), books[i].option())
+			w.reconfigure(lockers[i], both)
+		}
+		k := must(lockers[0].Lock(w.Context(), "x"))(w) // the other client is idle
+		operator := w.newLocker(w.poolOver(w.masters.URLs()), redlock.WithConfiguration(both), client.AsObserver())
+		w.must(client.SetOf(operator).RaiseEpoch(w.withTimeout(time.Minute)))
+		after(50 * time.Second)
+		w.masters.Master(0).CutConnections() // from then on its record is read at other times than those of the others
+		after(10 * time.Second)
+		w.must(client.SetOf(operator).AbortChange(w.withTimeout(time.Minute)))
+		after(time.Minute)
+		for i, l := range lockers {
+			equal(t, books[i].logged("level=WARN"), 0, "warnings")
+			equal(t, admin.Of(l).Configuration()[0].Epoch, 2, "epoch")
+		}
+		w.noError(k.Err())
+		text, _ := w.masters.Master(2).Get(defaultPrefix.Admission())
+		record, err := scripts.ParseRecord(text)
+		w.must(err)
+		record.Epoch, record.Final = 4, 4
+		w.masters.Master(2).Set(defaultPrefix.Admission(), record.String())
+		after(time.Minute)
+		equal(t, books[0].logged("level=WARN", "which this client adopts"), 1, "warnings about the master with a later epoch")
 	})
 }

@@ -321,7 +321,8 @@ func TestLogInJSON(t *testing.T) {
 		delete(line, "masters")
 		all := []string{w.masters.Master(0).Addr(), w.masters.Master(1).Addr(), w.masters.Master(2).Addr()}
 		joined := []any{map[string]any{
-			"master": strings.Join(all, ", "), "state": "quarantine", "left": 29., "reason": "may have forgotten locks",
+			"master": strings.Join(all, ", "), "state": "quarantine", "left": 29.,
+			"reason": "it has started, and may have forgotten locks",
 		}}
 		if !reflect.DeepEqual(masters, joined) {
 			w.Errorf("the masters are %v, want %v", masters, joined)
@@ -562,4 +563,24 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 			w.Errorf("new masters:\n%v\nwant:\n%s", err, want)
 		}
 	}, memory.Fresh())
+}
+
+// A record about a master that is down has the reason of that moment, not the one for which the connection has ended.
+// The reason of a loss is what is wrong with the masters, without the consequences, and without advice.
+func TestReasonsInTheLog(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		l := w.locker(book.option())
+		w.masters.Master(0).Stop()
+		after(5 * time.Second)
+		equal(t, book.logged("master is down", `reason="connect: `), 1, "records of the master that is down")
+		k := must(l.Lock(w.Context(), "x"))(w)
+		w.masters.Master(1).SetRole("slave")
+		<-k.Done()
+		text := k.Err().Error()
+		if !strings.Contains(text, ": it is a replica") || strings.Contains(text, "tolerated") ||
+			strings.Contains(text, "master is down") || strings.Contains(text, "redlock check") {
+			w.Errorf("the lock ended with %q", text)
+		}
+	})
 }

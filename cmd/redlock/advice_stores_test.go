@@ -45,13 +45,14 @@ func changeAdvice() []adviceCase {
 			files := e.reconfigure(false)
 			e.flags, e.urls = []string{"--config", files[1]}, nil
 		}, apply: func(e *adviceEnv, f *printed) {
-			if !strings.Contains(f.fix, "with the file of epoch 1:") {
-				e.t.Errorf("the advice does not name the file of epoch 1: %s", f.fix)
+			if !strings.Contains(f.fix, "with the file of this client:") {
+				e.t.Errorf("the advice does not name the file of this client: %s", f.fix)
+			}
+			const next = "next  redlock set --finish with the file of epoch 1: 0 of 3"
+			if code, said := command("set", e.flags[1]); code != exitDone || !strings.Contains(said, next) {
+				e.t.Errorf("set ended with code %d, want 0 and %q; it printed\n%s", code, next, said)
 			}
 			file := filepath.Join(e.master.Dir(), "epoch1.json")
-			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
-				e.t.Errorf("set ended with code %d, want 0 and a next step; it printed\n%s", code, said)
-			}
 			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
 		}},

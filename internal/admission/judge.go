@@ -102,7 +102,11 @@ func (d *Deployment) judgeUp(i int, st *State) Move {
 		return Move{Step: scripts.AdmitRead}
 	}
 	if err := d.obstacle(i); err != nil {
-		return st.block(err)
+		m := st.block(err)
+		if d.adoptable(i) { // without delay, see whether a majority has that epoch
+			m.Gather = d.Config.Rule.Old.Where(func(j int) bool { return d.Facts[j].Asked < fact.Asked })
+		}
+		return m
 	}
 	switch {
 	case fact.isOfServer() && fact.Record.Admitted:
@@ -155,7 +159,7 @@ func (d *Deployment) vote(i int, st *State) Move {
 	switch {
 	//mutant:together = false
 	case r.Final < c.LeastFinal(i):
-		return st.block(d.incomplete(i))
+		return st.block(d.incomplete(i, i))
 	case r.Identity != fact.Identity: // the server has freed its replication backlog
 		return d.write(scripts.AdmitRewrite, i)
 	case fact.breaks():
@@ -269,7 +273,8 @@ func (d *Deployment) quarantine(i int, st *State) Move {
 		if left == 0 {
 			end = "whose time has passed: a client that acquires locks ends it"
 		}
-		st.Err = fmt.Errorf("%w %s, since %s", ErrQuarantine, end, d.cause(i))
+		why, brief := d.cause(i)
+		st.Err = &quarantineError{fmt.Errorf("%w %s, since %s", ErrQuarantine, end, why), brief}
 	}
 	mayBegin, seek := d.mayBegin(i), uint64(0)
 	if !mayBegin && (left == 0 || d.Exempt.Has(i)) {
@@ -314,25 +319,44 @@ func (d *Deployment) quarantine(i int, st *State) Move {
 	return d.admit(scripts.AdmitEnd, i)
 }
 
-// cause returns why the quarantine of master i has begun, as far as this client can know.
-func (d *Deployment) cause(i int) string {
+// A quarantineError says that a quarantine has begun.
+type quarantineError struct {
+	error
+	why string // why it has begun, without times, which differ from master to master
+}
+
+func (e *quarantineError) Unwrap() error { return e.error }
+
+// WhyQuarantined returns why the quarantine has begun that err is about, or "".
+func WhyQuarantined(err error) string {
+	if e := (*quarantineError)(nil); errors.As(err, &e) {
+		return e.why
+	}
+	return ""
+}
+
+// cause returns why the quarantine of master i has begun, as far as this client can know, with and without times.
+func (d *Deployment) cause(i int) (why, brief string) {
+	const forgets = ", and may have forgotten locks"
 	fact := &d.Facts[i]
 	since := fact.Record.Since
 	ran := ballot.Span(max(0, since-fact.Started)) // how long the server had run
 	switch {
 	case promoted(fact.Identity):
-		return "it was a replica before"
+		brief = "it was a replica before"
 	case fact.Started > 0 && ran < freshStart:
-		return fmt.Sprintf("it started %v ago, and may have forgotten locks",
-			ballot.Span(max(0, fact.Own-fact.Started)).Round(time.Second))
+		ago := ballot.Span(max(0, fact.Own-fact.Started)).Round(time.Second)
+		return fmt.Sprintf("it started %v ago", ago) + forgets, "it has started" + forgets
 	case fact.Leapt != 0:
-		return "its clock was far off, so locks may have expired early"
+		brief = "its clock was far off, so locks may have expired early"
 	case fact.replaced():
-		return "its keys were deleted or replaced while it ran"
+		brief = "its keys were deleted or replaced while it ran"
 	case !d.Voted():
-		return "it is new"
+		brief = "it is new"
+	default:
+		brief = "it is new, or its keys were deleted while it ran"
 	}
-	return "it is new, or its keys were deleted while it ran"
+	return brief, brief
 }
 
 // freshStart is how soon after the start of a server a client usually finds it.

@@ -116,7 +116,7 @@ func TestJudgeAsTable(t *testing.T) {
 		{"voting", with(id, record(id)), Voting, "", ""},
 		{"voting, its clock is off", changed(with(id, record(id)), off), Voting, "", ""},
 		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v4"},
-		{"later epoch, same masters", with(id, final), Blocked, "", "which it uses as soon as a majority"},
+		{"later epoch, same masters", with(id, final), Blocked, "", "which this client adopts as soon as"},
 		{"later epoch", with(id, later), Blocked, "", ErrOldMasters.Error()},
 		{"later epoch, restarted: H120", with("b"+zeros, later), Blocked, "", ErrOldMasters.Error()},
 

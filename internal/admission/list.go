@@ -126,8 +126,7 @@ func (d *Deployment) Adopts() int64 {
 	for j := range c.Rule.Old.All() {
 		fact := &d.Facts[j]
 		r := &fact.Record
-		final := r.Epoch%2 == 0 && r.Final >= r.Epoch && r.Masters == c.Masters && r.Shard == d.Shard
-		if !fact.shown() || r.Epoch <= c.Epoch || !final {
+		if !d.adoptable(j) || r.Final < r.Epoch {
 			continue
 		}
 		if names[r.Epoch] |= quorum.One(j); names[r.Epoch].MajorityOf(c.Rule.Old) {
@@ -135,6 +134,13 @@ func (d *Deployment) Adopts() int64 {
 		}
 	}
 	return 0
+}
+
+// adoptable reports whether the record of master j has the masters of this client alone, at a later epoch.
+func (d *Deployment) adoptable(j int) bool {
+	c, r := d.Config, &d.Facts[j].Record
+	same := r.Masters == c.Masters && r.Next == "" && r.Shard == d.Shard
+	return d.Facts[j].shown() && r.Epoch > c.Epoch && r.Epoch%2 == 0 && same
 }
 
 // otherMasters returns the error for master i if the record of master j contains another configuration. The text does
@@ -160,17 +166,23 @@ func (d *Deployment) otherMasters(i, j int) error {
 	case r.Shard != d.Shard:
 		return advise(fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s",
 			ErrShardLayout, shard(d.Shard), record, shard(r.Shard), stray), stepShards)
-	case r.Epoch > c.Epoch && r.Masters == c.Masters && r.Next == c.Next:
-		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them "+
-			"can be read", ErrOldMasters, record, r.Epoch)
+	case d.adoptable(j):
+		return &advised{error: fmt.Errorf("%w: %s has the masters of this client at epoch %d, which this client adopts as "+
+			"soon as a majority of them has it", ErrOldMasters, record, r.Epoch), soon: true}
+	case r.Epoch == c.Epoch-1 && r.Epoch%2 == 1 && r.Masters == c.Masters && r.Shard == d.Shard:
+		return &advised{error: fmt.Errorf("%w: it was cancelled, and %s has still epoch %d", ErrIncomplete, record, r.Epoch),
+			step: stepBefore, soon: true}
 	case r.Epoch > c.Epoch:
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: %sit has %s, and %s has %s", ErrOldMasters,
 			differs, here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case sure:
 		return advise(fmt.Errorf("%w: %sthis client has %s, and %s has %s", ErrMasterList, differs, here, record, there),
 			stepStray, d.Addr(j))
+	case r.Final < c.LeastFinal(j) && r.Epoch == c.Epoch: // the other list of this epoch is that of the old masters
+		return adviseList(fmt.Errorf("%w: it was cancelled: %sthis client has %s, and %s has %s", ErrIncomplete, differs,
+			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case r.Final < c.LeastFinal(j):
-		return d.incomplete(j)
+		return d.incomplete(i, j)
 	}
 	return adviseList(fmt.Errorf("%w: the list of this client is probably wrong: %sit has %s, and %s has %s%s",
 		ErrMasterList, differs, here, record, there, stray), stepList)
@@ -183,9 +195,15 @@ func (d *Deployment) strayness(j int) (sure bool, others quorum.Set) {
 	return d.Config.Tracked.Of(j).Won(all.Where(d.confirms)), all.Where(d.objects) &^ quorum.One(j)
 }
 
-func (d *Deployment) incomplete(j int) error {
-	return advise(fmt.Errorf("%w: on %s the configuration is final up to epoch %d, but this client needs epoch %d",
-		ErrIncomplete, d.Addr(j), d.Facts[j].Record.Final, d.Config.LeastFinal(j)), stepBefore, d.Config.LeastFinal(j)-1)
+// incomplete returns the error for master i if the record of master j does not allow the configuration of this client
+// yet.
+func (d *Deployment) incomplete(i, j int) error {
+	record := "the record of this master"
+	if i != j {
+		record = "the record on " + d.Addr(j)
+	}
+	return advise(fmt.Errorf("%w: by %s, the configuration is final up to epoch %d, but this client needs epoch %d",
+		ErrIncomplete, record, d.Facts[j].Record.Final, d.Config.LeastFinal(j)), stepBefore)
 }
 
 // difference formats the masters that are only in the list of this client or only in the list of a record, each

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ const (
 	StepOthers  = "follow the other advice first: this master waits for it"
 	StepMaxTTL  = "`redlock max-ttl --set %v`"
 	StepMasters = "follow the advice for the masters below"
-	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
+	StepDown    = StepMasters + "; if masters are lost for good, redlock set FILE prints what to do"
 	StepDurable = "%s, and the same in its configuration file; or leave it out of the durable masters of all clients, " +
 		"and then replace its record (redlock quarantine --master %s)"
 	StepPrefix = "check whether the clients use the prefix %q: no master has a record with it"
@@ -27,7 +28,7 @@ const (
 	stepStray = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of " +
 		"all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
-	stepBefore  = "run redlock set FILE with the file of epoch %d: it shows what the change waits for"
+	stepBefore  = "run redlock set FILE with the file of this client: it shows what the change waits for"
 	stepShards  = "configure this client with the shards in the records"
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )
@@ -52,12 +53,18 @@ func durableSettings(lossy string) string {
 // advised is an error and the instruction that fixes its cause.
 type advised struct {
 	error
-	step string
-	list bool // whether the cause is the list of this client
+	step string // "" if nothing is to be done
+	list bool   // whether the cause is the list of this client
+	soon bool   // whether the cause ends within a second in a change of the masters that goes on
 }
 
 // Error implements error.
-func (e *advised) Error() string { return e.error.Error() + "; " + e.step }
+func (e *advised) Error() string {
+	if e.step == "" {
+		return e.error.Error()
+	}
+	return e.error.Error() + "; " + e.step
+}
 
 // Unwrap returns the error without the instruction.
 func (e *advised) Unwrap() error { return e.error }
@@ -67,7 +74,7 @@ func advise(err error, step string, args ...any) error {
 }
 
 func adviseList(err error, step string, args ...any) error {
-	return &advised{err, fmt.Sprintf(step, args...), true}
+	return &advised{error: err, step: fmt.Sprintf(step, args...), list: true}
 }
 
 // Names reports whether record r lists a master with this name.
@@ -81,12 +88,18 @@ func WrongList(err error) bool {
 	return errors.As(err, &e) && e.list
 }
 
+// EndsSoon reports whether the cause of err ends within a second in a change of the masters that goes on.
+func EndsSoon(err error) bool {
+	e := (*advised)(nil)
+	return errors.As(err, &e) && e.soon
+}
+
 // Advice splits err into its cause and its instruction. An error without an instruction has [StepOthers].
 //
 //nolint:staticcheck // ST1008: the cause is a result, not a failure of this function
 func Advice(err error) (cause error, step string) {
 	if e := (*advised)(nil); errors.As(err, &e) {
-		return e.error, e.step
+		return e.error, cmp.Or(e.step, StepAgain)
 	}
 	return err, StepOthers
 }

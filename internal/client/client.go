@@ -130,8 +130,10 @@ func (c *Client) build(first *quorum.Config, id string) {
 		Queue: dispatch.New(c.cfg.Log.Handler(), slog.String("label", c.cfg.Label)),
 		trace: c.cfg.Trace, clock: c.cfg.Clock, addr: c.pool.Addr,
 	}
-	c.journal = &journal{Queue: c.events.Queue, shortage: c.shortage, addr: c.pool.Addr, lossy: map[int]string{},
-		away: map[int]*time.Timer{}}
+	c.journal = &journal{
+		Queue: c.events.Queue, shortage: c.shortage, addr: c.pool.Addr, info: c.masterInfo,
+		lossy: map[int]string{}, away: map[int]*time.Timer{},
+	}
 	c.monitor = monitor.New(monitor.Settings{
 		Pool: c.pool, Clock: c.cfg.Clock, Clocks: c.ballots.Clocks, Prefix: prefix, MaxTTL: c.cfg.MaxTTL,
 		Durable: c.cfg.remembers, Observer: c.cfg.Observer, OnView: c.onView, Closed: lease.ErrClosed,

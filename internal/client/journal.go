@@ -32,7 +32,8 @@ type journal struct {
 	shortage func() []slog.Attr // see Client.shortage
 
 	view func() *admission.View
-	addr func(i int) string // returns the name of a master
+	addr func(i int) string                                  // returns the name of a master
+	info func(i int, st *admission.State) redlockinfo.Master // describes a master in a state
 
 	known      quorum.Set // masters whose first state was handled; only changed uses known and poolClosed
 	poolClosed bool
@@ -107,21 +108,14 @@ func (t troubles) within(n int) troubles {
 	return t
 }
 
-// inQuarantine is the reason in the log for a quarantine that has begun. The text of the error has times, which differ
-// from master to master.
-const inQuarantine = "may have forgotten locks"
-
 // troubleOf returns the trouble of a master that does not vote.
 func troubleOf(m *redlockinfo.Master) trouble {
 	t := trouble{Master: m.Addr, State: string(m.State), Left: inSeconds(m.Left), Reason: "it has not answered yet"}
-	switch {
-	case m.Left > 0 && m.State == redlockinfo.StateQuarantine:
-		t.Reason = inQuarantine
+	switch why := admission.WhyQuarantined(m.Err); {
+	case why != "" && m.Left > 0: // equal for several masters, so that their records can be joined
+		t.Reason = why
 	case m.Err != nil:
-		t.Reason = diagnose.Reason(m.Addr, m.Err)
-	}
-	if m.State == redlockinfo.StateDown { // the state says so
-		t.Reason = strings.Replace(t.Reason, "master is down: ", "", 1)
+		t.Reason = diagnose.Why(m)
 	}
 	t.Reason = shortened(t.Reason, mostReason)
 	return t
@@ -160,11 +154,12 @@ func (j *journal) master(level slog.Level, text string, m *redlockinfo.Master) {
 
 // health logs that a voting master has started or stopped failing.
 func (j *journal) health(m *redlockinfo.Master) {
-	if m.Err == nil {
+	switch m.State {
+	case redlockinfo.StateVoting:
 		j.master(slog.LevelInfo, "redlock: master grants locks again", m)
-		return
+	case redlockinfo.StateFailing:
+		j.master(slog.LevelWarn, "redlock: master is failing", m)
 	}
-	j.master(slog.LevelWarn, "redlock: master is failing", m)
 }
 
 // changed logs that the state of master i has changed; m describes the state now. It does not log the first state of a
@@ -185,20 +180,31 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 				slog.String("hint", "locks can no longer be extended or released: close the Locker first, then the pool"))
 		}
 	case now.Phase == admission.Down:
-		j.down(i, m)
+		j.later(i)
 	case j.back(i) && now.Phase == admission.Voting: // it was away for less than a second
 	case clock: // the wrong clock of a new voter was logged above
 	case known && now.Phase == admission.Voting:
 		j.master(slog.LevelInfo, "redlock: master votes", m)
+	case known && admission.EndsSoon(now.Err):
+		j.later(i)
 	case known:
-		j.master(slog.LevelWarn, "redlock: master does not vote", m)
+		j.out(m)
 	}
 	j.known |= quorum.One(i)
 }
 
-// down logs in a second that master i is down, unless it is back by then: a server that closes connections, as after a
-// change of passwords, is no news.
-func (j *journal) down(i int, m *redlockinfo.Master) {
+// out logs that a master does not vote.
+func (j *journal) out(m *redlockinfo.Master) {
+	text := "redlock: master does not vote"
+	if m.State == redlockinfo.StateDown {
+		text = "redlock: master is down"
+	}
+	j.master(slog.LevelWarn, text, m)
+}
+
+// later logs in a second that master i does not vote, with the reason of that moment, unless it votes by then, or is no
+// longer used: a server that closes connections, as after a change of passwords, is no news.
+func (j *journal) later(i int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.away[i] != nil || j.closed {
@@ -207,8 +213,9 @@ func (j *journal) down(i int, m *redlockinfo.Master) {
 	j.away[i] = time.AfterFunc(firstWarning, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if !j.closed {
-			j.master(slog.LevelWarn, "redlock: master is down", m)
+		if v := j.view(); !j.closed && v.Config.All().Has(i) && v.Masters[i].Phase != admission.Voting {
+			m := j.info(i, &v.Masters[i])
+			j.out(&m)
 		}
 	})
 }

@@ -68,12 +68,7 @@ const mostReasons = 240
 func (f *Failure) Reasons() string {
 	count := map[string]int{}
 	for _, err := range f.Masters {
-		var e *transport.Error
-		text := strings.TrimPrefix(err.Error(), "redlock: ")
-		if errors.As(err, &e) {
-			text = e.Reason()
-		}
-		count[text]++
+		count[reason(err)]++
 	}
 	if f.Missing > 0 {
 		count["it does not have the lease"] = f.Missing
@@ -89,6 +84,21 @@ func (f *Failure) Reasons() string {
 		all = strings.ToValidUTF8(all[:mostReasons], "") + "..."
 	}
 	return all
+}
+
+// reason returns the text of an error about a master, without the master, and without advice.
+func reason(err error) string {
+	var e *transport.Error
+	var unfit *transport.UnfitError
+	cause, _ := admission.Advice(err)
+	text := cause.Error()
+	switch {
+	case errors.As(cause, &unfit):
+		text = unfit.What
+	case errors.As(cause, &e):
+		text = strings.TrimPrefix(e.Reason(), "master is down: ")
+	}
+	return strings.TrimPrefix(text, "redlock: ")
 }
 
 // AsFailure returns err as a Failure. The packages return failures unwrapped, so a type assertion is enough; errors.As
