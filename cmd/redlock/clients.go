@@ -16,6 +16,8 @@ import (
 type otherClients struct {
 	late  []transport.Client // have an earlier epoch, and may change to the configuration
 	never []transport.Client // cannot change to the configuration: same or later epoch, or another number of shards
+	// ahead have a later epoch, which no master allows yet: the masters grant them nothing.
+	ahead []transport.Client
 	// nameless are connections that may belong to clients; see [transport.Transport.Clients].
 	nameless []transport.Client
 	// known is false if a client could have a majority of the masters without being in one of the lists, because too many
@@ -35,7 +37,7 @@ func (c *client) others(ctx context.Context, i int) (o otherClients) {
 		}
 	}
 	o.known = unlisted < len(masters)/2+1
-	total := numberOfShards(o.own.Shard)
+	total, latest := numberOfShards(o.own.Shard), c.latest(ctx, i)
 	for _, clients := range all {
 		for _, one := range clients {
 			sameShards := numberOfShards(one.Shard) == total
@@ -46,12 +48,28 @@ func (c *client) others(ctx context.Context, i int) (o otherClients) {
 			case one.List == o.own.List:
 			case sameShards && one.Epoch < o.own.Epoch:
 				o.late = append(o.late, one)
+			case sameShards && one.Epoch%2 == 0 && one.Epoch > latest:
+				o.ahead = append(o.ahead, one)
 			default:
 				o.never = append(o.never, one)
 			}
 		}
 	}
 	return o
+}
+
+// latest returns the latest epoch that a client of shard i may have: that of this command or of a record, or the next
+// one if a majority of the next masters may act without the old ones.
+func (c *client) latest(ctx context.Context, i int) int64 {
+	own := admin.Of(c.Locker).Configuration()[i]
+	latest := own.Epoch
+	for _, m := range shardsOf(admin.Of(c.Locker).Masters())[i] {
+		latest = max(latest, m.Epoch)
+	}
+	if p, err := c.set.Clients[i].Change(ctx); err != nil || len(own.Next) > 0 && p.OpenAll {
+		latest = max(latest, own.Epoch+1)
+	}
+	return latest
 }
 
 // texts returns descriptions of clients, without duplicates.
@@ -78,12 +96,12 @@ func (o *otherClients) texts(list ...transport.Client) []string {
 
 // all returns descriptions of all clients in o.
 func (o *otherClients) all() []string {
-	return o.texts(slices.Concat(o.late, o.never, o.nameless)...)
+	return o.texts(slices.Concat(o.late, o.never, o.ahead, o.nameless)...)
 }
 
 // cause says why the clients in o.never cannot change to the configuration of this command, what that endangers, and
-// what to do. file names the file of the configuration.
-func (o *otherClients) cause(file string) (what, risk, fix string) {
+// what to do. arguments are those of "redlock set" for the file of the configuration; "" if they are not known.
+func (o *otherClients) cause(arguments string) (what, risk, fix string) {
 	who, total := strings.Join(o.texts(o.never...), ", "), numberOfShards(o.own.Shard)
 	layout := func(c transport.Client) bool { return numberOfShards(c.Shard) != total }
 	same := func(c transport.Client) bool { return c.Epoch == o.own.Epoch }
@@ -98,11 +116,15 @@ func (o *otherClients) cause(file string) (what, risk, fix string) {
 		return who + ": no client changes from one list of an epoch to another",
 			"these clients acquire no lock when the masters have this list",
 			fmt.Sprintf("`redlock set --abort %s`: it cancels the change, and no client loses a lock; then begin again "+
-				"with epoch %d", cmp.Or(file, "FILE"), o.own.Epoch+2)
+				"with epoch %d", cmp.Or(arguments, "FILE"), o.own.Epoch+2)
 	}
 	return who + ": only one of the lists can be right", "only clients with the list in the records acquire locks",
 		"give all clients the same list; only redlock set replaces a master"
 }
+
+// stepAhead is the step for clients that use the file of a later epoch too early.
+const stepAhead = "nothing if that file is the end of the present change: redlock set FILE, with the file of the " +
+	"other clients, shows the next step; otherwise restart them with the file of the other clients"
 
 // numberOfShards returns the number of shards in a text such as 2/3.
 func numberOfShards(shard string) string {
@@ -129,8 +151,12 @@ func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.F
 			})
 		}
 		if len(o.never) > 0 {
-			what, risk, fix := o.cause(file)
+			what, risk, fix := o.cause(shellQuoted(file))
 			find(redlockinfo.Failure, what, risk, fix)
+		}
+		if len(o.ahead) > 0 {
+			find(redlockinfo.Warning, strings.Join(o.texts(o.ahead...), ", ")+": no master has this epoch yet, or allows it",
+				"these clients acquire no lock until the change of the masters has come to their epoch", stepAhead)
 		}
 		old := admin.Of(c.Locker).Configuration()[i].Masters
 		refused := slices.DeleteFunc(slices.Clone(o.late), func(late transport.Client) bool {

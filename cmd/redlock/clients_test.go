@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
@@ -323,4 +324,36 @@ func TestRaiseNeedsListsOfEnoughMasters(t *testing.T) {
 		args := append(append([]string{"set"}, step...), path)
 		call(t, exitDanger, "has epoch 1, but the masters have epoch 2", args...)
 	}
+}
+
+// A client has the last file of a change too early, so it acquires nothing. The advice is not to use that file.
+func TestClientAheadOfTheMasters(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	both := f.file("both.json", f.joint(1, 0, 1, 3))
+	last := redlock.Configuration{Epoch: 2, Masters: []string{f.urls[0], f.urls[1], f.urls[3]}}
+	early := func(label string) {
+		l, err := redlock.Open(last.Masters, redlock.WithConfiguration(last), redlock.WithLabel(label))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		if !redistest.Until(func() bool { return admin.Of(l).Masters()[0].State == "blocked" }) {
+			t.Fatalf("the masters are %v, want blocked", admin.Of(l).Masters())
+		}
+	}
+	early("early")
+	check := func(want string) {
+		t.Helper()
+		call(t, exitDanger, want, "check", "--config", both)
+		without(t, "use the file of these clients", "check", "--config", both)
+	}
+	check("warning: clients\n    early (epoch 2): no master has this epoch yet, or allows it\n")
+	call(t, exitDone, "not yet: early (epoch 2)", "set", both)
+	call(t, exitDone, "3 of 3 masters refuse", "set", "--raise", "--yes", "--force", both)
+	check("early (epoch 2): no master has this epoch yet, or allows it\n")
+	call(t, exitDone, "locks can be acquired: yes", "status", "--config", both)
+	f.age(time.Minute, nil)
+	call(t, exitDone, "done  redlock set --finish", "set", "--finish", "--yes", both)
+	call(t, exitDanger, "early (epoch 2): this list has only epoch 1, and no client goes", "check", "--config", both)
 }

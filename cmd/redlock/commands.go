@@ -52,7 +52,7 @@ Exit status: 0 if a quorum can grant a lock, 1 if it can but clients use another
 func admitCommand(a *app) *cobra.Command {
 	var force bool
 	var from string
-	cmd := a.onMasters(&cobra.Command{
+	cmd := a.onSome(&cobra.Command{
 		Use:   "admit [URL...]",
 		Short: "make all masters vote immediately, if no lock is held on them",
 		Long: `Makes all masters vote immediately, without a quarantine. Use it only if no lock with this prefix is held on
@@ -72,6 +72,7 @@ without being listed. The leases are found by scanning, as with ls, so a restric
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
   redlock admit --from "$SHARD1 / $SHARD2 / $SHARD3" $SHARD1 / $SHARD2`,
 	}, func(ctx context.Context, c *client) error {
+		a.warn(c.set.WarningsOfPart()) // a change of the masters begins with the admission of the added ones
 		if from != "" {
 			return a.admitFrom(ctx, c, from)
 		}
@@ -375,8 +376,8 @@ func mastersText(list []redlockinfo.Master) (text string) {
 		if m.Epoch > 0 {
 			text += fmt.Sprintf(", epoch %d, list %s", m.Epoch, m.List)
 		}
-		if m.Err != nil {
-			text += ": " + diagnose.Reason(m.Addr, m.Err)
+		if why := diagnose.Why(&m); why != "" {
+			text += ": " + why
 		}
 		text += "\n"
 	}

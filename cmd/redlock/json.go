@@ -69,11 +69,9 @@ type (
 func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	out := make([]jsonMaster, 0, len(list))
 	for _, m := range list {
-		j := jsonMaster{m.Addr, m.Shard, string(m.State), millis(m.Left), millis(m.MaxTTL), m.Epoch, m.List, ""}
-		if m.Err != nil {
-			j.Error = diagnose.Reason(m.Addr, m.Err)
-		}
-		out = append(out, j)
+		out = append(out, jsonMaster{
+			m.Addr, m.Shard, string(m.State), millis(m.Left), millis(m.MaxTTL), m.Epoch, m.List, diagnose.Why(&m),
+		})
 	}
 	return out
 }

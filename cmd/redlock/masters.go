@@ -110,6 +110,18 @@ func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
 	c.Run = helpers.wait
 }
 
+// given returns the flags, among those that override applies, that were given, for a shell. Each begins with a space.
+func (f *deploymentFlags) given(flags *pflag.FlagSet) (words string) {
+	for _, name := range []string{
+		"prefix", "max-ttl", "durable", "ca", "cert", "key", "sentinel-user", "sentinel-password-file",
+	} {
+		if flags.Changed(name) {
+			words += " --" + name + " " + shellQuoted(flags.Lookup(name).Value.String())
+		}
+	}
+	return words
+}
+
 var commaURL = regexp.MustCompile(`,([a-z+]+://)`)
 
 // splitURLs splits texts at spaces, and at commas before a URL.
@@ -221,18 +233,30 @@ func (a *app) beside(c *configfile.Config, work func(*client) error) error {
 
 // onMasters makes cmd run operation. The arguments of cmd are URLs of masters.
 func (a *app) onMasters(cmd *cobra.Command, operation func(context.Context, *client) error) *cobra.Command {
+	return a.onSome(cmd, func(ctx context.Context, c *client) error {
+		a.warn(c.set.Warnings())
+		return operation(ctx, c)
+	})
+}
+
+// onSome is onMasters for a command whose masters may be only some of those of a deployment. The operation prints the
+// warnings about the configuration.
+func (a *app) onSome(cmd *cobra.Command, operation func(context.Context, *client) error) *cobra.Command {
 	a.deployment.addTimeout(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.observe(cmd, args, a.bounded(operation)) }
 	return cmd
 }
 
-// bounded returns a function for observe. The function prints warnings about the configuration, and runs operation
-// within the timeout.
+// warn prints warnings about the configuration.
+func (a *app) warn(warnings []string) {
+	for _, w := range warnings {
+		a.complain(errors.New(w))
+	}
+}
+
+// bounded returns a function for observe, which runs operation within the timeout.
 func (a *app) bounded(operation func(context.Context, *client) error) func(*client) error {
 	return func(c *client) error {
-		for _, w := range c.set.Warnings() {
-			a.complain(errors.New(w))
-		}
 		ctx, cancel := c.within()
 		defer cancel()
 		return operation(ctx, c)

@@ -64,7 +64,8 @@ good.`,
 			}
 			a.deployment.override(cmd.Flags(), c)
 			return a.observeConfig(cmd, c, a.bounded(func(ctx context.Context, l *client) error {
-				return set(ctx, &a.console, &setCall{l, c.Configuration, args[0]}, step)
+				a.warn(l.set.Warnings())
+				return set(ctx, &a.console, &setCall{l, c.Configuration, args[0], a.deployment.given(cmd.Flags())}, step)
 			}))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -104,7 +105,8 @@ func setFile(args []string) (*configfile.Config, error) {
 type setCall struct {
 	*client
 	redlock.Configuration
-	file string
+	file  string
+	flags string // that select the deployment, for a shell; each begins with a space
 }
 
 // set performs the requested step of a change, if one is requested, and shows the plan.
@@ -116,8 +118,8 @@ func set(ctx context.Context, con *console, s *setCall, step setStep) error {
 	failed := s.take(ctx, con, step)
 	if failed == nil && step.abort {
 		next := fmt.Sprintf(
-			"%s: the file of epoch %d, for all clients; then redlock set --raise %s, for masters that were down",
-			s.rewrite("del(.next)"), s.Epoch+1, s.quoted())
+			"%s: the file of epoch %d, for all clients; then %s, for masters that were down",
+			s.rewrite("del(.next)"), s.Epoch+1, s.command("--raise"))
 		con.result(jsonAborted{s.Epoch + 1, next},
 			fmt.Sprintf("epoch %d: the old masters act without the next ones\nnext: %s\n", s.Epoch+1, next))
 		return nil
@@ -211,7 +213,7 @@ func (s *setCall) awaitClients(ctx context.Context, con *console) error {
 			return errors.New("redlock set: nothing was changed: too few old masters list their clients (CLIENT LIST): use " +
 				"--force if every client uses this file")
 		case len(o.never) > 0:
-			what, _, fix := o.cause(s.file)
+			what, _, fix := o.cause(s.arguments())
 			return fmt.Errorf("redlock set: nothing was changed: %s; %s", what, fix)
 		case text == "":
 			return nil
@@ -287,16 +289,24 @@ func (s *setCall) show(ctx context.Context, con *console, c reconfig.Progress) (
 }
 
 // rewrite returns a command for a shell that makes the file of the next epoch from this file, with a filter for jq that
-// changes the masters. The present file stays beside the new one, as FILE.EPOCH. If the file already has another epoch,
-// or jq fails, the command changes nothing, so it may be repeated.
+// changes the masters. The new file has the mode of this file, which may contain a password. The present file stays
+// beside the new one, as FILE.EPOCH. If the file already has another epoch, or jq fails, the command does not change
+// it, and may be repeated.
 func (s *setCall) rewrite(filter string) string {
-	return fmt.Sprintf("jq 'if (.epoch // 0) == %d then .epoch = %d | %s else error(\"not epoch %[1]d\") end' "+
-		"%[4]s >%[5]s && cp -p %[4]s %[6]s && mv %[5]s %[4]s",
+	return fmt.Sprintf("cp -p %[4]s %[5]s && "+
+		"jq 'if (.epoch // 0) == %[1]d then .epoch = %[2]d | %[3]s else error(\"not epoch %[1]d\") end' %[4]s >%[5]s && "+
+		"cp -p %[4]s %[6]s && mv %[5]s %[4]s",
 		s.Epoch, s.Epoch+1, filter, s.quoted(), shellQuoted(s.file+".new"), shellQuoted(fmt.Sprint(s.file, ".", s.Epoch)))
 }
 
 // quoted returns the name of the file for a shell.
 func (s *setCall) quoted() string { return shellQuoted(s.file) }
+
+// arguments returns the flags that select the deployment, and the file, for a shell.
+func (s *setCall) arguments() string { return strings.TrimSpace(s.flags + " " + s.quoted()) }
+
+// command returns the command that performs a step of the change of this file.
+func (s *setCall) command(step string) string { return "redlock set " + step + " " + s.arguments() }
 
 // shellQuoted returns text as one word of a shell.
 func shellQuoted(text string) string {
@@ -339,7 +349,7 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 	case text != "":
 		follow.text += "; not yet: " + text
 		if len(o.never) > 0 {
-			what, _, fix := o.cause(s.file)
+			what, _, fix := o.cause(s.arguments())
 			follow.text = fmt.Sprintf("clients cannot use this file: %s; %s", what, fix)
 		}
 	case !o.known:
@@ -347,8 +357,7 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 	default:
 		follow.done = true
 	}
-	raise := fmt.Sprintf("redlock set --raise %s: %d of %d masters refuse clients that do not use it", s.quoted(),
-		c.Raised,
+	raise := fmt.Sprintf("%s: %d of %d masters refuse clients that do not use it", s.command("--raise"), c.Raised,
 		len(s.Masters))
 	again := ""
 	if c.RaisedAll && c.Raised < len(s.Masters) {
@@ -372,8 +381,8 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 	if !voted {
 		vote += "; wait for the end of their quarantine, or, if they are new, run redlock admit"
 	}
-	finish := fmt.Sprintf("redlock set --finish %s: %d of %d next masters may act without the old ones", s.quoted(),
-		c.Open, len(s.Next))
+	finish := fmt.Sprintf("%s: %d of %d next masters may act without the old ones", s.command("--finish"), c.Open,
+		len(s.Next))
 	if c.RaisedAll && c.Left > 0 {
 		finish += fmt.Sprintf("; possible in %v", c.Left.Round(time.Second))
 	}
@@ -424,8 +433,13 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 				lines = append(lines, fmt.Sprintf("  2. %s DEL %s:admission", s.redisCLI(t.Config), s.config.Prefix))
 			}
 		}
+		prefix := ""
+		if s.config.Prefix != scripts.DefaultPrefix {
+			prefix = " --prefix " + shellQuoted(s.config.Prefix)
+		}
 		return append(lines,
-			fmt.Sprintf("  3. redlock admit --max-ttl %v, with the URLs of all masters that are used from now on", longest),
+			fmt.Sprintf("  3. redlock admit --max-ttl %v%s, with the URLs of all masters that are used from now on", longest,
+				prefix),
 			"  4. start the clients with these URLs (docs/night.md, Disaster recovery)")
 	}
 	return nil

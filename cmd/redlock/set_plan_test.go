@@ -82,5 +82,39 @@ func TestPlanCanBeFollowedLiterally(t *testing.T) {
 		if err != nil || c.Epoch != epoch {
 			t.Errorf("%s has %+v, %v; want epoch %d", file, c, err, epoch)
 		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s, which may contain a password, has the mode %v, %v; want that of the first file", file, info, err)
+		}
 	}
+}
+
+// The masters of admit may be only the added ones of a change: then their number says nothing about the deployment.
+func TestAdmitOfAddedMasters(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 2, redisproc.Config{})
+	without(t, "one master: locks are as safe", "admit", f.urls[0])
+	call(t, exitDone, "one master: locks are as safe", "status", f.urls[0])
+	f = newDeployment(t, 2, redisproc.Config{})
+	without(t, "use an odd number", append([]string{"admit"}, f.urls...)...)
+	call(t, exitDone, "use an odd number", append([]string{"status"}, f.urls...)...)
+}
+
+// The plan repeats the flags that it was given: without them, its commands would be about another deployment.
+func TestPlanRepeatsFlags(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 4, redisproc.Config{})
+	path := filepath.Join(t.TempDir(), "masters.json")
+	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls[1:]})
+	for _, urls := range [][]string{f.urls[:3], f.urls[3:]} {
+		call(t, exitDone, "masters vote", append([]string{"admit", "--prefix", "the bills"}, urls...)...)
+	}
+	flags := []string{"set", "--prefix", "the bills", "--yes"}
+	call(t, exitDone, "\n  next  redlock set --raise --prefix 'the bills' "+path+": 0 of 3", append(flags, path)...)
+	call(t, exitDone, "redlock set --finish --prefix 'the bills' "+path+": 0 of 3 next", append(flags, "--raise", path)...)
+	call(t, exitDone, "then redlock set --raise --prefix 'the bills' "+path+", for masters",
+		append(flags, "--abort", path)...)
+	for _, s := range f.servers[:2] {
+		_ = s.Kill()
+	}
+	call(t, exitNoQuorum, "redlock admit --max-ttl 30s --prefix 'the bills', with", append(flags, path)...)
 }

@@ -186,13 +186,18 @@ func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 // Change reads the records of all masters that can be reached, and returns the progress of a change of the masters: the
 // change away from the old masters of this client's configuration or, if its epoch is even, the change that led to its
 // masters. Change returns the error of ctx, or ErrClosed.
-func (s *Set) Change(ctx context.Context) (p reconfig.Progress, err error) {
-	c := s.Clients[0]
+func (s *Set) Change(ctx context.Context) (reconfig.Progress, error) {
+	p, err := s.Clients[0].Change(ctx)
+	return p, s.public(err)
+}
+
+// Change implements Change of Set for one shard.
+func (c *Client) Change(ctx context.Context) (p reconfig.Progress, err error) {
 	err = c.withRecords(ctx, redlockinfo.OpReconfigure, func(view *admission.View) error {
 		p = reconfig.Look(c.seen(view, nil))
 		return nil
 	})
-	return p, s.public(err)
+	return p, err
 }
 
 // RaiseEpoch writes the epoch of this client's configuration into the records of all masters that can be reached. Once

@@ -282,34 +282,36 @@ func (s *Settings) bounded() bool { return s.Tries > 0 }
 type warning struct {
 	level slog.Level
 	text  string
+	list  bool // whether it is about the list of masters as a whole
 }
 
 // configWarnings returns warnings about the settings with these masters. One master is a choice, so it is only noted.
 func configWarnings(c *Config, first *quorum.Config, p *transport.Transport) (warnings []warning) {
-	log := func(level slog.Level, format string, args ...any) {
-		warnings = append(warnings, warning{level, fmt.Sprintf("redlock: "+format, args...)})
+	size := func(level slog.Level, format string, args ...any) {
+		warnings = append(warnings, warning{level, fmt.Sprintf("redlock: "+format, args...), true})
 	}
-	add := func(format string, args ...any) { log(slog.LevelWarn, format, args...) }
 	for _, set := range first.Rule.Sets() { // while the masters are changed, there are two sets
 		switch n := set.Len(); {
 		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
-			add("one master with failover: after each failover no lock can be acquired until the max TTL has passed")
+			size(slog.LevelWarn, "one master with failover: after each failover no lock can be acquired until the max TTL has "+
+				"passed")
 		case n == 1:
 			wait := ""
 			if addr := p.Addr(first.Order[0]); c.MaxTTL > 0 && !c.remembers(addr) {
 				wait = fmt.Sprintf("; after a restart it grants no locks for %v, unless WithDurableMasters names it, which needs "+
 					"appendonly yes, appendfsync always and no-appendfsync-on-rewrite no", max(c.MaxTTL, admission.Shortest))
 			}
-			log(slog.LevelInfo, "one master: locks are as safe as that one server%s", wait)
+			size(slog.LevelInfo, "one master: locks are as safe as that one server%s", wait)
 		case n%2 == 0:
-			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
+			size(slog.LevelWarn, "%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
 		}
 	}
 	if c.MaxTTL == 0 && len(first.Order) > 1 {
-		add("the restart guard is off: a master that restarts empty can grant a held lock again")
+		warnings = append(warnings, warning{level: slog.LevelWarn,
+			text: "redlock: the restart guard is off: a master that restarts empty can grant a held lock again"})
 	}
 	for _, text := range p.Warnings() {
-		warnings = append(warnings, warning{slog.LevelWarn, text})
+		warnings = append(warnings, warning{level: slog.LevelWarn, text: text})
 	}
 	return warnings
 }

@@ -25,10 +25,19 @@ func (s *Set) Masters() (list []redlockinfo.Master) {
 }
 
 // Warnings returns the warnings about the configuration, one sentence each.
-func (s *Set) Warnings() (list []string) {
+func (s *Set) Warnings() []string { return s.warningsWhere(func(warning) bool { return true }) }
+
+// WarningsOfPart returns the warnings that also hold if the masters are only some of those of a deployment.
+func (s *Set) WarningsOfPart() []string {
+	return s.warningsWhere(func(w warning) bool { return !w.list })
+}
+
+func (s *Set) warningsWhere(ok func(warning) bool) (list []string) {
 	for _, c := range s.Clients {
 		for _, w := range c.warnings {
-			list = append(list, w.text)
+			if ok(w) {
+				list = append(list, w.text)
+			}
 		}
 	}
 	return list

@@ -153,8 +153,8 @@ func (s *Set) warn(cfg *Config) {
 	}
 	for _, name := range cfg.Named {
 		if !slices.Contains(known, name) {
-			s.Clients[0].warnings = append(s.Clients[0].warnings, warning{slog.LevelWarn,
-				fmt.Sprintf("redlock: WithDurableMasters: unknown master %q (have %q)", name, known)})
+			s.Clients[0].warnings = append(s.Clients[0].warnings, warning{level: slog.LevelWarn,
+				text: fmt.Sprintf("redlock: WithDurableMasters: unknown master %q (have %q)", name, known), list: true})
 		}
 	}
 	for _, c := range s.Clients {
