@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,12 +17,13 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// All outputs agree: check and status as text and JSON, their exit statuses, the page, and Healthy. H72: the exit
-// status shows whether a deployment is healthy, has a danger for locks, or cannot grant locks. Each row makes one fault
-// more.
+// All outputs agree: check and status as text and JSON, their exit statuses, the page, Healthy, and the log of a client
+// that tries locks all the time. H72: the exit status shows whether a deployment is healthy, has a danger for locks, or
+// cannot grant locks. Each row makes one fault more.
 func TestOutputsAgree(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
+	log := f.logs()
 	set := func(i int, name, value string) { f.do(i, "CONFIG", "SET", name, value) }
 	for _, c := range []struct {
 		name   string
@@ -35,6 +38,33 @@ func TestOutputsAgree(t *testing.T) {
 		{"the right again", func() { f.do(1, "ACL", "SETUSER", "default", "+hset") }, exitDone, 1},
 		{"a demand for replicas", func() { set(1, "min-replicas-to-write", "1") }, exitDanger, 0},
 		{"no demand", func() { set(1, "min-replicas-to-write", "0") }, exitDone, 1},
+		{"a hung master", func() { f.freeze(1) }, exitDanger, 0},
+		{"two hung masters", func() { f.freeze(2) }, exitNoQuorum, 0},
+		{"all answer again", func() { f.thaw(1, 2) }, exitDone, 1},
+		{"a snapshot that fails", func() {
+			if err := os.Mkdir(filepath.Join(f.servers[1].Dir(), "dump.rdb"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			set(1, "save", "3600 1")
+			f.do(1, "BGSAVE")
+		}, exitDanger, 0},
+		{"a snapshot that succeeds", func() {
+			if err := os.Remove(filepath.Join(f.servers[1].Dir(), "dump.rdb")); err != nil {
+				t.Fatal(err)
+			}
+			f.do(1, "BGSAVE")
+		}, exitDone, 1},
+		{"cut connections and flushed scripts", func() {
+			for i := range f.urls {
+				f.do(i, "SCRIPT", "FLUSH")
+				f.do(i, "CLIENT", "KILL", "TYPE", "normal")
+			}
+		}, exitDone, 1},
+		{"another password", func() {
+			set(1, "requirepass", "secret")
+			f.kick(1)
+		}, exitDanger, 0},
+		{"the password again", func() { f.as(1, "secret", "CONFIG", "SET", "requirepass", "") }, exitDone, 1},
 		{"a lost record", func() { f.do(2, "DEL", "redlock:admission") }, exitDanger, 0},
 		{"the record is back", func() { f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes") }, exitDone, 1},
 		{"a replica", func() {
@@ -55,7 +85,7 @@ func TestOutputsAgree(t *testing.T) {
 		{"two dead masters", func() { f.kill(1) }, exitNoQuorum, 0},
 		{"three dead masters", func() { f.kill(0) }, exitNoQuorum, 0},
 	} {
-		if c.fault(); !agree(t, c.name, f.urls, c.status, c.spare) {
+		if c.fault(); !agree(t, c.name, f.urls, c.status, c.spare, log.contradicts) {
 			return
 		}
 	}
@@ -107,14 +137,20 @@ func TestFindingsOfMastersAreJoined(t *testing.T) {
 		"user has no permissions to access one of the keys used as arguments\n", "check", "--prefix", "redlokc")
 }
 
-// agree waits until check ends with status and says spare, and compares all outputs. It reports whether they agree.
-func agree(t *testing.T, name string, urls []string, status, spare int) bool {
+// agree waits until check ends with status and says spare, and compares all outputs. more compares others with them. It
+// reports whether they agree.
+func agree(
+	t *testing.T, name string, urls []string, status, spare int, more ...func(*verdictSeen) []string,
+) bool {
 	t.Helper()
 	var seen verdictSeen
 	var wrong []string
 	if !redistest.Until(func() bool {
 		seen = lookAt(t, urls)
 		wrong = seen.disagreements()
+		for _, compare := range more {
+			wrong = append(wrong, compare(&seen)...)
+		}
 		return len(wrong) == 0 && seen.check.Status == status && seen.check.Spare == spare
 	}) {
 		t.Errorf("%s: want status %d, spare %d; disagreements %q in\n%+v", name, status, spare, wrong, seen)
