@@ -325,7 +325,7 @@ func TestDocumentedRecoveryOfLostMasters(t *testing.T) {
 		t.Error(out)
 	}
 	out := p.sh(exitNoQuorum, "redlock check --config locks.json")
-	if !strings.Contains(out, "if they are lost for good, redlock set FILE prints what to do") {
+	if !strings.Contains(out, "if masters are lost for good, redlock set FILE prints what to do") {
 		t.Error(out)
 	}
 	p.restart(0, 1, 2, 3, 4)
