@@ -319,3 +319,32 @@ func TestCancelledChangeIsNoWarning(t *testing.T) {
 		equal(t, books[0].logged("level=WARN", "which this client adopts"), 1, "warnings about the master with a later epoch")
 	})
 }
+
+// Two of five masters have a later epoch with the masters of this client, and the others are down. The client reads the
+// records of the two at intervals, not one because of the other without a pause.
+func TestLaterEpochOfAMinorityIsReadAtIntervals(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		w.delay(time.Millisecond)
+		var book logbook
+		w.readyLocker(w.poolOver(w.masters.URLs()), book.option())
+		w.each(func(_ int, m *memory.Master) {
+			record, err := scripts.ParseRecord(recordOf(m))
+			w.must(err)
+			record.Epoch, record.Final = 2, 2
+			m.Set(defaultPrefix.Admission(), record.String())
+		}, 0, 1)
+		w.stop(2, 3, 4)
+		after(time.Minute)
+		before := w.count("admit")
+		after(20 * time.Second)
+		if n := w.count("admit") - before; n > 100 {
+			w.Errorf("the client has sent %d admit calls in 20 s", n)
+		} else if n == 0 {
+			w.Error("the client reads no records, or they are not counted")
+		}
+		down := book.logged("master is down", w.masters.Master(0).Addr())
+		w.stop(0) // it was logged that this master does not vote
+		after(5 * time.Second)
+		equal(w, book.logged("master is down", w.masters.Master(0).Addr()), down+1, "records that the master is down")
+	})
+}

@@ -104,7 +104,9 @@ func (d *Deployment) judgeUp(i int, st *State) Move {
 	if err := d.obstacle(i); err != nil {
 		m := st.block(err)
 		if d.adoptable(i) { // without delay, see whether a majority has that epoch
-			m.Gather = d.Config.Rule.Old.Where(func(j int) bool { return d.Facts[j].Asked < fact.Asked })
+			m.Gather = d.Config.Rule.Old.Where(func(j int) bool { // others with that epoch would gather this one in turn
+				return d.Facts[j].Asked < fact.Asked && !d.adoptable(j)
+			})
 		}
 		return m
 	}

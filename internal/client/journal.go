@@ -180,6 +180,9 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 				slog.String("hint", "locks can no longer be extended or released: close the Locker first, then the pool"))
 		}
 	case now.Phase == admission.Down:
+		if before.Phase != admission.Connecting { // what was logged is no longer so
+			j.back(i)
+		}
 		j.later(i)
 	case j.back(i) && now.Phase == admission.Voting: // it was away for less than a second
 	case clock: // the wrong clock of a new voter was logged above
@@ -268,7 +271,7 @@ func (j *journal) logPendingLocked() {
 // What is logged about masters that are declared durable.
 const (
 	lossyUnread = "its settings cannot be read"
-	lossyBroken = ", but its record calls it durable"
+	lossyBroken = ", but its record calls it durable" // also if this client does not
 )
 
 // lossyOf returns what to log about a master that is declared durable, or "".
@@ -326,7 +329,7 @@ func (j *journal) logLossyLocked() {
 		case reason == lossyUnread:
 			text, hint = "redlock: master is declared durable, which cannot be checked", "it is believed"
 		case strings.HasSuffix(reason, lossyBroken):
-			hint = "it has no vote"
+			text, hint = "redlock: master is declared durable, here or by its record, but is not", "it has no vote"
 		}
 		j.Log(slog.LevelWarn, text, slog.String("master", strings.Join(masters[reason], ", ")),
 			slog.String("reason", reason), slog.String("hint", hint+"; a durable master needs appendonly yes, "+
