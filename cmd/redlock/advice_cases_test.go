@@ -387,6 +387,11 @@ func rightsAdvice() []adviceCase {
 			e.admin("SWAPDB", 1, 2)
 			e.admin("FLUSHDB")
 		}},
+		{name: "a lost record and two databases", about: "databases", what: "other databases also have",
+			spoil: func(e *adviceEnv) {
+				e.admin("COPY", "redlock:admission", "redlock:admission", "DB", 3) // of another deployment
+				e.admin("DEL", "redlock:admission")
+			}},
 		{name: "two databases", about: "databases", what: "[3]", spoil: func(e *adviceEnv) { // H116
 			c, err := redis.Dial("unix", e.master.Unix(), redis.DialDatabase(3))
 			if err != nil {

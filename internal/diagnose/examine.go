@@ -44,6 +44,7 @@ type inquiry struct {
 	masters []string      // the addresses of the masters
 	// copies is the number of masters that are replicas of a server, by its address.
 	copies map[string]int
+	used   []int // the databases in which masters of this client have admission records
 }
 
 // A right is a command that the user of a client needs on a master.
@@ -97,6 +98,9 @@ func Masters(ctx context.Context, t *transport.Transport, opts Options) ([]redlo
 	list := host(read, time.Now(), func(f *facts) time.Duration { return f.cfg.Clock.Now().Sub(f.info.Read) })
 	q.copies = map[string]int{}
 	for i := range read {
+		if read[i].text != nil && read[i].expires != absent {
+			q.used = append(q.used, read[i].cfg.Database)
+		}
 		if read[i].info.Role == "slave" && read[i].text["master_host"] != "" {
 			q.copies[net.JoinHostPort(read[i].text["master_host"], read[i].text["master_port"])]++
 		}

@@ -64,18 +64,29 @@ func (f *facts) judge(q *inquiry) {
 	f.rights(q.Prefix)
 	f.persistence(q)
 	f.record(q)
-	switch {
-	case len(f.databases) == 0:
-	case f.expires == absent:
+	if len(f.databases) > 0 {
+		f.otherRecords(q)
+	}
+}
+
+// otherRecords reports that other databases have admission records. The database of this client may be wrong if it has
+// no record, and those of its other masters have none either, or are among the others. Otherwise a record of this
+// master may be lost, and the others may belong to another deployment.
+func (f *facts) otherRecords(q *inquiry) {
+	right := f.databases
+	if len(q.used) > 0 {
+		right = slices.DeleteFunc(slices.Clone(right), func(n int) bool { return !slices.Contains(q.used, n) })
+	}
+	if f.expires == absent && len(right) > 0 && !slices.Contains(q.used, f.cfg.Database) {
 		f.find(warning, "databases", fmt.Sprintf("only other databases have an admission record with the prefix %q: %v",
 			q.Prefix, f.databases), "if this client has the wrong database, it can get locks that other clients hold",
-			fmt.Sprintf(stepOtherDatabase, f.databases[0]))
-	default:
-		f.find(warning, "databases",
-			fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", q.Prefix, f.databases),
-			"clients that use different databases can hold a lock of the same name simultaneously",
-			fmt.Sprintf(stepDatabases, f.databases[0], q.record))
+			fmt.Sprintf(stepOtherDatabase, right[0]))
+		return
 	}
+	f.find(warning, "databases",
+		fmt.Sprintf("other databases also have an admission record with the prefix %q: %v", q.Prefix, f.databases),
+		"clients that use different databases can hold a lock of the same name simultaneously",
+		fmt.Sprintf(stepDatabases, f.databases[0], q.record))
 }
 
 // connection reports a master that did not answer the questions.

@@ -75,7 +75,7 @@ func TestReplicasOfOneServer(t *testing.T) {
 func TestAdviceForPausedWrites(t *testing.T) {
 	s := newServer(t)
 	redistest.Do(t, s, "CLIENT", "PAUSE", "600000", "WRITE")
-	list := finding(t, open(t, []string{s.URL()}, pool.WithDialTimeout(time.Second)), "connection")
+	list := finding(t, open(t, []string{s.URL()}, pool.WithDialTimeout(3*time.Second)), "connection")
 	if len(list) != 1 || list[0].Fix != transport.StepHangs {
 		t.Errorf("the findings are %v, want the step %q", list, transport.StepHangs)
 	}
