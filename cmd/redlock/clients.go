@@ -133,9 +133,9 @@ func numberOfShards(shard string) string {
 }
 
 // misfits returns a finding for each shard with clients that cannot change to the configuration of this command, and
-// one for each shard with clients that the masters refuse. file names the file of the configuration. If a record shows
-// that the list of this command is wrong, that is the only finding, and misfits returns none.
-func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.Finding) {
+// one for each shard with clients that the masters refuse. arguments are those that "redlock set" needs. If a record
+// shows that the list of this command is wrong, that is the only finding, and misfits returns none.
+func (c *client) misfits(ctx context.Context, arguments string) (list []redlockinfo.Finding) {
 	if c.set.WrongList() != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.F
 			})
 		}
 		if len(o.never) > 0 {
-			what, risk, fix := o.cause(shellQuoted(file))
+			what, risk, fix := o.cause(arguments)
 			find(redlockinfo.Failure, what, risk, fix)
 		}
 		if len(o.ahead) > 0 {
@@ -173,8 +173,8 @@ func (c *client) misfits(ctx context.Context, file string) (list []redlockinfo.F
 }
 
 // misfit returns the first problem of misfits that is a failure, as an error.
-func (c *client) misfit(ctx context.Context, file string) error {
-	for _, f := range c.misfits(ctx, file) {
+func (c *client) misfit(ctx context.Context, arguments string) error {
+	for _, f := range c.misfits(ctx, arguments) {
 		if f.Severity == redlockinfo.Failure {
 			return fmt.Errorf("%s: %s; %s", f.Master, f.What, f.Fix)
 		}

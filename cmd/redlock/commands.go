@@ -26,7 +26,9 @@ release a probe lock, and writes nothing else.
 
 Exit status: 0 if no problem endangers locks, 1 if one does, 2 if no lock can be acquired.`,
 		Example: `  redlock check redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
-	}, func(ctx context.Context, c *client) error { return check(ctx, &a.console, c, a.deployment.config) })
+	}, func(ctx context.Context, c *client) error {
+		return check(ctx, &a.console, c, a.deployment.setArguments())
+	})
 }
 
 func statusCommand(a *app) *cobra.Command {
@@ -41,7 +43,7 @@ Exit status: 0 if a quorum can grant a lock, 1 if it can but clients use another
 	}, func(ctx context.Context, c *client) error {
 		c.settled(ctx)
 		_ = c.Healthy(ctx) // not needed: the states contain the reasons
-		err := c.misfit(ctx, a.deployment.config)
+		err := c.misfit(ctx, a.deployment.setArguments())
 		if err != nil {
 			err = fmt.Errorf("redlock status: %w", err)
 		}
@@ -280,15 +282,16 @@ func perform(ctx context.Context, con *console, c *client, ch *change, do func(c
 	return showMasters(con, c.settled(ctx), err)
 }
 
-// check prints whether locks can be acquired, and the problems of the masters. file names the file with their list.
-func check(ctx context.Context, con *console, c *client, file string) error {
+// check prints whether locks can be acquired, and the problems of the masters. arguments are those that "redlock set"
+// needs.
+func check(ctx context.Context, con *console, c *client, arguments string) error {
 	end := con.progress(c.pending)
 	v, err := admin.Of(c.Locker).Check(ctx)
 	end()
 	if err != nil {
 		return &exit{exitDanger, err}
 	}
-	v.Findings = append(c.misfits(ctx, file), v.Findings...)
+	v.Findings = append(c.misfits(ctx, arguments), v.Findings...)
 	// The default max TTL of this command says nothing about the clients.
 	v.Findings = slices.DeleteFunc(v.Findings, func(f redlockinfo.Finding) bool {
 		return f.About == "max TTL" && f.Severity == redlockinfo.Notice && c.config.MaxTTL == ""

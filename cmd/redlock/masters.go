@@ -37,6 +37,7 @@ type deploymentFlags struct {
 	sentinelFile  string
 	timeout       time.Duration // limit of the whole command
 	fromFile      bool          // the masters come from config, a regular file
+	given         string        // see givenTo
 }
 
 func (f *deploymentFlags) add(flags *pflag.FlagSet) {
@@ -90,6 +91,7 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 
 // override replaces settings of the file with the values of the flags that were given.
 func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
+	f.given = givenTo(flags)
 	for name, to := range map[string]*string{
 		"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key, "sentinel-user": &c.SentinelUser,
 		"sentinel-password-file": &c.SentinelPasswordFile,
@@ -110,8 +112,17 @@ func (f *deploymentFlags) override(flags *pflag.FlagSet, c *configfile.Config) {
 	c.Run = helpers.wait
 }
 
-// given returns the flags, among those that override applies, that were given, for a shell. Each begins with a space.
-func (f *deploymentFlags) given(flags *pflag.FlagSet) (words string) {
+// setArguments returns the arguments with which "redlock set" is about the same deployment, for a shell; "" without a
+// file.
+func (f *deploymentFlags) setArguments() string {
+	if f.config == "" {
+		return ""
+	}
+	return strings.TrimSpace(f.given + " " + shellQuoted(f.config))
+}
+
+// givenTo returns the flags, among those that override applies, that were given, for a shell. Each begins with a space.
+func givenTo(flags *pflag.FlagSet) (words string) {
 	for _, name := range []string{
 		"prefix", "max-ttl", "durable", "ca", "cert", "key", "sentinel-user", "sentinel-password-file",
 	} {

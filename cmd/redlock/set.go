@@ -65,7 +65,7 @@ good.`,
 			a.deployment.override(cmd.Flags(), c)
 			return a.observeConfig(cmd, c, a.bounded(func(ctx context.Context, l *client) error {
 				a.warn(l.set.Warnings())
-				return set(ctx, &a.console, &setCall{l, c.Configuration, args[0], a.deployment.given(cmd.Flags())}, step)
+				return set(ctx, &a.console, &setCall{l, c.Configuration, args[0], a.deployment.given}, step)
 			}))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -366,6 +366,12 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 	switch {
 	case s.Epoch == 0:
 		return nil
+	case len(s.Next) == 0 && c.Cancels:
+		return []planStep{
+			{false, fmt.Sprintf("redlock set --abort with the file of epoch %d, if that change is to be cancelled; if not, use "+
+				"its file", s.Epoch-1)},
+			follow,
+		}
 	case len(s.Next) == 0:
 		return []planStep{
 			{c.OpenAll, fmt.Sprintf("redlock set --finish with the file of epoch %d: %d of %d masters may act "+

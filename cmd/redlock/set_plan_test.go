@@ -111,6 +111,11 @@ func TestPlanRepeatsFlags(t *testing.T) {
 	flags := []string{"set", "--prefix", "the bills", "--yes"}
 	call(t, exitDone, "\n  next  redlock set --raise --prefix 'the bills' "+path+": 0 of 3", append(flags, path)...)
 	call(t, exitDone, "redlock set --finish --prefix 'the bills' "+path+": 0 of 3 next", append(flags, "--raise", path)...)
+	// The old masters at the next epoch cancel the change, which has not happened yet.
+	early := filepath.Join(t.TempDir(), "old.json")
+	writeJSON(t, early, redlock.Configuration{Epoch: 2, Masters: f.urls[:3]})
+	call(t, exitDone, "next  redlock set --abort with the file of epoch 1, if that change is to be cancelled",
+		append(flags, early)...)
 	call(t, exitDone, "then redlock set --raise --prefix 'the bills' "+path+", for masters",
 		append(flags, "--abort", path)...)
 	for _, s := range f.servers[:2] {

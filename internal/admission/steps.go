@@ -29,6 +29,7 @@ const (
 		"all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
 	stepBefore  = "run redlock set FILE with the file of this client: it shows what the change waits for"
+	stepAbort   = "if it is to be cancelled, run redlock set --abort with the file of epoch %d; if not, use that file here"
 	stepShards  = "configure this client with the shards in the records"
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )

@@ -150,6 +150,8 @@ type Progress struct {
 	// of only these masters is final. OpenAll reports whether Open is a majority.
 	Open    int
 	OpenAll bool
+	// Cancels reports whether a record is still in the change that the masters of the configuration cancel.
+	Cancels bool
 }
 
 // Look returns the progress of a change. At an odd epoch, it is the change from the old masters to the next masters. At
@@ -166,6 +168,9 @@ func Look(s Seen) (p Progress) {
 		return st.Record.Epoch >= c.Epoch && names(st, c)
 	})
 	p.Raised, p.RaisedAll = raised.Len(), raised.MajorityOf(c.Rule.Old)
+	p.Cancels = s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
+		return c.Epoch%2 == 0 && st.Record.Epoch == c.Epoch-1 && st.Record.Masters == c.Masters
+	}) != 0
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
 	}
