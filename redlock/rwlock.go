@@ -39,8 +39,8 @@ func (s *RWLock) RLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.reader(opts, true).lock(ctx)
 }
 
-// TryRLock acquires the lock of a reader as [Locker.TryLock] does: it succeeds only if no writer holds
-// the name and no client waits for it.
+// TryRLock acquires the lock of a reader as [Locker.TryLock] does: it succeeds only if no writer holds the name and no
+// client waits for it.
 func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error) {
 	return s.reader(opts, false).lock(ctx)
 }

@@ -15,10 +15,10 @@ import (
 // [RWLock] of the same name, and the reverse: see [ErrKind]. To change k, use another name, or let all holders end and
 // wait until the TTL and 75 seconds have passed; clients with the new k get ErrKind until then.
 //
-// A call first tries the slots one after the other, in a random order: up to k round trips. If none is free
-// and the call may wait, it waits after half a second at the latest in the queues of all slots, and keeps the first
-// slot that it acquires. It leaves the other queues, and immediately releases any slot that it acquired at the same
-// moment. A call that waits costs the masters, and the memory of this process, k times as much as for a plain lock.
+// A call first tries the slots one after the other, beginning at a random one: up to k round trips. If none is free and
+// the call may wait, it waits after half a second at the latest in the queues of all slots, and keeps the first slot
+// that it acquires. It leaves the other queues, and immediately releases any slot that it acquired at the same moment.
+// A call that waits costs the masters, and the memory of this process, k times as much as for a plain lock.
 //
 // No waiter starves. A free slot belongs to the waiter whose call came first, of those with the highest priority; no
 // later call acquires it. There is one exception, as for plain locks: a Locker that releases a slot may hand it off to

@@ -61,7 +61,8 @@ func (b *Ballots) Propose(now clock.Instant, name string, fence int64, spare int
 
 // Term returns the term of a lease that begins at now. Its deadline counts from a time that is not earlier than any
 // correct clock that is known, as long as a minority of the masters has a wrong one and the correct ones are within
-// skew.Window of each other. If ttl is 0, the result is the zero Term.
+// skew.Window of each other. A clock that is not read any more is known up to its drift. If ttl is 0, the result is the
+// zero Term.
 func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 	if ttl == 0 {
 		return scripts.Term{}

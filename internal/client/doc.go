@@ -44,7 +44,7 @@
 //	internal/scripts/encode.go     Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
 //	internal/transport             Transport.Send                  its package says how a call goes out and back
-//	internal/lease/masters.go      sent.touchAll                    which masters may have the lease
+//	internal/lease/masters.go      sent.touchAll                   which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/decode.go     DecodeVote
