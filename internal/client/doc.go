@@ -37,6 +37,7 @@
 //	internal/waitqueue/contend.go  contend, next, prepare
 //	internal/monitor/api.go        Ready                           waits if a quorum may vote soon
 //	internal/lease/acquire.go      Manager.Acquire, send
+//	internal/lease/limiter.go      enter                           not too many rounds at once
 //	internal/lease/acquire.go      newLease
 //	internal/round/round.go        Sender.New
 //	internal/ballot/propose.go     Ballots.Propose                 the token
@@ -69,7 +70,6 @@
 //	internal/client/acquire.go     owned                           re-entry: the lock that the context owns
 //	internal/client/limits.go      limited                         limits of the wait
 //	internal/waitqueue/linger.go   takeOver                        linger: a lease that nobody holds
-//	internal/lease/limiter.go      enter                           overload: waits while too many rounds are under way
 //	internal/lease/linger.go       announceLinger                  linger: the mark on the masters
 //	internal/lease/lease.go        leaseTTL, fromGrant             a minimum hold is a longer term
 //	internal/lease/inbox.go        identify                        readers and writers: an id with the role
