@@ -170,8 +170,8 @@ func (d *Deployment) otherMasters(i, j int) error {
 		return &advised{error: fmt.Errorf("%w: %s has the masters of this client at epoch %d, which this client adopts as "+
 			"soon as a majority of them has it", ErrOldMasters, record, r.Epoch), soon: true}
 	case r.Epoch == c.Epoch-1 && r.Epoch%2 == 1 && r.Masters == c.Masters && r.Shard == d.Shard:
-		return &advised{error: fmt.Errorf("%w: the list of this client is for the time after it was cancelled, and %s has "+
-			"still epoch %d", ErrIncomplete, record, r.Epoch), step: fmt.Sprintf(stepAbort, r.Epoch), soon: true}
+		return &advised{error: fmt.Errorf("%w: this client has the list that follows when it is cancelled, but %s "+
+			"still has epoch %d", ErrIncomplete, record, r.Epoch), step: fmt.Sprintf(stepAbort, r.Epoch), soon: true}
 	case r.Epoch > c.Epoch:
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: %sit has %s, and %s has %s", ErrOldMasters,
 			differs, here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
