@@ -159,7 +159,7 @@ func TestUnlockReportsTheLoss(t *testing.T) {
 	f.start("unlock", r.Handle).ends(exitRunLost, `got the signal "terminated"`)
 	handle = f.lock("--ttl", "29s", "b") // a master may still have the last lock of a
 	f.freeze(0, 1)
-	f.start("unlock", handle).ends(exitRunNoQuorum, "1 of 3")
+	f.start("unlock", handle).ends(exitRunNoQuorum, "no quorum of masters") // master 2 may lack it
 }
 
 // If the path of the socket would be too long, no lock is acquired.
