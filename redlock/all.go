@@ -31,12 +31,12 @@ func (s *Locks) finish(ctx context.Context) error {
 	return s.each(func(k *Lock) error { return k.finish(ctx) })
 }
 
-// beginAll is like begin, for a call with several names.
+// beginAll is like [client.Client.Begin], for a call with several names.
 func (l *Locker) beginAll(ctx context.Context, op redlockinfo.Op, names []string) error {
 	if len(names) == 0 {
 		return client.Invalid("%s: no names: at least one is needed", op)
 	}
-	return begin(ctx, client.SetOf(l).Of(names[0]), op, names[0])
+	return client.SetOf(l).Of(names[0]).Begin(ctx, op, names[0])
 }
 
 // lockAll implements LockAll and TryLockAll.

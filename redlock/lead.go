@@ -61,7 +61,7 @@ func (l *Locker) Lead(
 func (r request) campaign(
 	ctx context.Context, f func(ctx context.Context, lock *Lock) error,
 ) (ran bool, err, why error) {
-	if err := begin(ctx, r.client, r.Op, r.Name); err != nil {
+	if err := r.client.Begin(ctx, r.Op, r.Name); err != nil {
 		return false, nil, err
 	}
 	defer r.client.End()

@@ -262,7 +262,7 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.SetOf(l).Of
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	name := client.NameIn(text) // "" if Import of the client reports an error
 	c := client.SetOf(l).Of(name)
-	if err := begin(ctx, c, redlockinfo.OpImport, name); err != nil {
+	if err := c.Begin(ctx, redlockinfo.OpImport, name); err != nil {
 		return nil, err
 	}
 	defer c.End()

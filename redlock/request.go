@@ -26,7 +26,7 @@ func (l *Locker) request(name string, opts []LockOption, wait bool) request {
 
 // lock implements the methods that return a Lock.
 func (r request) lock(ctx context.Context) (*Lock, error) {
-	if err := begin(ctx, r.client, r.Op, r.Name); err != nil {
+	if err := r.client.Begin(ctx, r.Op, r.Name); err != nil {
 		return nil, err
 	}
 	defer r.client.End()
@@ -44,17 +44,6 @@ func (r request) acquire(ctx context.Context) (*Lock, error) {
 	})
 }
 
-// begin begins a call that acquires locks; see [client.Client.Begin].
-func begin(ctx context.Context, c *client.Client, op redlockinfo.Op, name string) error {
-	if err := client.CheckContext(ctx, op, name); err != nil {
-		return err
-	}
-	if err := c.Begin(ctx); err != nil {
-		return traced(ctx, c, op, name, func(*tracedCall) error { return err })
-	}
-	return nil
-}
-
 // opOf returns the Op of a call for a plain lock or that of a writer.
 func opOf(wait bool) redlockinfo.Op {
 	if wait {
@@ -68,7 +57,7 @@ func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 	if f == nil {
 		return notRun(noFunction(r.Name))
 	}
-	if err := begin(ctx, r.client, redlockinfo.OpDo, r.Name); err != nil {
+	if err := r.client.Begin(ctx, redlockinfo.OpDo, r.Name); err != nil {
 		return notRun(err)
 	}
 	defer r.client.End()

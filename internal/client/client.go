@@ -20,6 +20,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A Client acquires locks on one set of masters. A Locker has one or, if it is sharded, several. All methods are safe
@@ -184,15 +185,20 @@ func (l *lifecycle) messageAnswered() {
 	l.leave()
 }
 
-// Begin begins a call that acquires locks, for which a shutdown of the Set waits. If the shutdown has begun before, and
-// ctx owns no lock of the Set, Begin returns ErrClosed. Otherwise the caller must call [Client.End].
-func (c *Client) Begin(ctx context.Context) error {
-	c.work.began.Add(1)
-	if c.work.stops.Load() && !lease.Owns(ctx, c.leases) {
-		c.work.began.Add(-1)
-		return lease.ErrClosed
+// Begin begins a call that acquires locks, for which a shutdown of the Set waits. It refuses a nil context. If the
+// shutdown has begun before, and ctx owns no lock of the Set, Begin returns ErrClosed, and posts the event of the call.
+// After nil, the caller must call [Client.End].
+func (c *Client) Begin(ctx context.Context, op redlockinfo.Op, name string) error {
+	if err := CheckContext(ctx, op, name); err != nil {
+		return err
 	}
-	return nil
+	c.work.began.Add(1)
+	if !c.work.stops.Load() || lease.Owns(ctx, c.leases) {
+		return nil
+	}
+	c.work.began.Add(-1)
+	c.Post(redlockinfo.Event{Kind: redlockinfo.KindCall, Context: ctx, Op: op, Name: name, Err: lease.ErrClosed})
+	return lease.ErrClosed
 }
 
 // BeginInner begins a call on behalf of a held lock, which a shutdown does not refuse.
