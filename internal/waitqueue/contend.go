@@ -3,21 +3,11 @@ package waitqueue
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/lease"
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
-)
-
-// How long a contender waits before its next attempt.
-const (
-	leastDelay = 2 * time.Millisecond // after the first wake-up, if an attempt that a wake-up has caused was lost
-	mostDelay  = time.Second          // the maximum of that delay, which doubles with each lost attempt
-	firstPause = time.Second          // without a wake-up, if it is first or second in a queue
-	otherPause = 5 * time.Second      // without a wake-up, if it is farther back in all queues
-	awayPause  = time.Second          // while no quorum of masters can vote
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // A contention records the attempts of one call while the call is the contender.
@@ -48,6 +38,60 @@ func (q *Queue) Lock(ctx context.Context, op string, c *Call) error {
 		return nil
 	}
 	return q.contend(ctx, op, c)
+}
+
+// join makes c the contender, or puts it into the local queue.
+func (q *Queue) join(c *Call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls++
+	c.seq, c.state = q.calls, queued // also if c was the contender before: see takeOver
+	nq := q.names[c.Name]
+	if nq == nil {
+		nq = &c.own
+		nq.refusal = heldLocally
+		q.names[c.Name] = nq
+	}
+	c.names = nq
+	if nq.holder == nil && nq.contender == nil {
+		nq.contender, c.state = c, acquiring
+		return
+	}
+	c.wake = make(chan struct{}, 1)
+	place := 1 + nq.waiting.insert(c)
+	if nq.contender != nil {
+		place++
+	}
+	c.Stats.RecordPlace(place)
+	if c.Fair {
+		q.subscribeLocked(c) // c must be subscribed when the lease is released; see Releasing
+	}
+	if nq.contender != nil && c.Priority > nq.contender.Priority {
+		nq.contender.signal()
+	}
+}
+
+// signal makes the call check its state again.
+func (c *Call) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits until c must check its state again, because it was signalled, the view has changed, or pause has ended.
+// It returns why the call must end, or nil if the call continues.
+func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pause <-chan time.Time) error {
+	select {
+	case <-c.wake:
+	case <-changed:
+	case <-pause:
+	case <-ctx.Done():
+		return fault.ContextError(ctx)
+	case <-q.Manager.Closing:
+		return lease.ErrClosed
+	}
+	return nil
 }
 
 // contend is the one loop of a call that has joined; at its end the call leaves. The loop does what the state of the
@@ -120,6 +164,62 @@ func (n *contention) next() (waiterState, time.Duration) {
 	return acquiring, n.untilAttemptLocked()
 }
 
+// prepare returns the next attempt, with the ticket if wake-ups can arrive and a quorum can vote. The first attempt of
+// a Locker that is not subscribed carries no ticket. The Locker subscribes only after a refusal, so a free name costs
+// no subscription.
+func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
+	q, c := n.q, n.c
+	view, err := q.Ready(ctx)
+	if err != nil {
+		return nil, q.Manager.Sender.NoQuorum(view, err)
+	}
+	a := &lease.Attempt{Op: n.op, Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n.wakeUps++; c.woken == 0 {
+		n.wakeUps = 0
+	}
+	c.woken = 0
+	if n.ticket = q.receivingLocked() && !q.noQuorum && view.Config.Rule.Won(view.Voting); n.ticket {
+		a.Ticket = q.ticketLocked(c)
+	}
+	if q.subscribers[c.seq] != nil {
+		a.Waiter = place{q, c}
+	}
+	return a, nil
+}
+
+// startHold makes the won lease of c live.
+func (q *Queue) startHold(c *Call, l *lease.Lease) error {
+	q.mu.Lock()
+	c.names.contender, c.state = nil, holding
+	delete(q.refused, c)
+	c.names.holder, c.names.refusal = l, heldLocally
+	q.mu.Unlock()
+	return c.Hold.Start(l, c.Terms)
+}
+
+// leave removes c from the local queue and from the queues of the masters, and promotes the next waiter. It returns the
+// state of c: abandoned, or handoff or holding if c gets the lease.
+func (q *Queue) leave(c *Call) waiterState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.state == queued || c.state == acquiring {
+		q.leaveMastersLocked(c)
+		nq := c.names
+		if c.state == acquiring {
+			nq.contender = nil
+		} else {
+			nq.waiting.remove(c)
+		}
+		q.promoteLocked(c.Name, nq)
+		c.state = abandoned
+	}
+	delete(q.refused, c)
+	q.unsubscribeLocked(c)
+	return c.state
+}
+
 // recordRefusal records how an attempt failed.
 func (n *contention) recordRefusal(err error) {
 	n.failure, _ = round.AsFailure(err)
@@ -155,31 +255,6 @@ func (n *contention) abandon(ctx context.Context, cause error) error {
 		_ = c.Hold.Unlock(ended) // sends the release without waiting
 	}
 	return f
-}
-
-// prepare returns the next attempt, with the ticket if wake-ups can arrive and a quorum can vote. The first attempt of
-// a Locker that is not subscribed carries no ticket. The Locker subscribes only after a refusal, so a free name costs
-// no subscription.
-func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
-	q, c := n.q, n.c
-	view, err := q.Ready(ctx)
-	if err != nil {
-		return nil, q.Manager.Sender.NoQuorum(view, err)
-	}
-	a := &lease.Attempt{Op: n.op, Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if n.wakeUps++; c.woken == 0 {
-		n.wakeUps = 0
-	}
-	c.woken = 0
-	if n.ticket = q.receivingLocked() && !q.noQuorum && view.Config.Rule.Won(view.Voting); n.ticket {
-		a.Ticket = q.ticketLocked(c)
-	}
-	if q.subscribers[c.seq] != nil {
-		a.Waiter = place{q, c}
-	}
-	return a, nil
 }
 
 // ended returns the error of a call whose last attempt failed with err. If err only says why the call stopped waiting,
@@ -221,117 +296,4 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 		return n.orHeld(n.round.Failure(decision, cause))
 	}
 	return n.orHeld(n.failure.Ended(cause))
-}
-
-// untilAttemptLocked returns how long to wait before the next attempt. If the result is not positive, the contender
-// tries immediately. The four cases are:
-//
-//	too few masters can vote           until a second after the last attempt, or until enough can vote again
-//	the waiter is in the queues        until wake-ups arrive, but no longer than pollDelay
-//	it is not, but is subscribed       no wait: the next attempt joins the queues
-//	it is not subscribed               the pause of Call.Poll, or less if the name may be free earlier
-func (n *contention) untilAttemptLocked() time.Duration {
-	q, since := n.q, time.Since(n.decided)
-	voters := n.voters()
-	n.c.unsure = voters == quorum.Pending
-	switch voters {
-	case quorum.Lost: // leave the queues, in which a client that cannot win must not be first
-		//mutant:voters-leave = n.round == nil
-		q.noQuorum = true
-		//mutant:voters-leave drop
-		q.leaveMastersLocked(n.c)
-	case quorum.Won:
-		if q.noQuorum {
-			q.noQuorum = false
-			return 0
-		}
-	}
-	switch {
-	case q.noQuorum && n.returned():
-		return 0
-	case q.noQuorum:
-		return awayPause - since
-	case n.ticket:
-		return min(n.pollDelay(since), n.wakeUpDelayLocked())
-	case q.receivingLocked():
-		return 0
-	}
-	return n.orFree(n.pause) - since
-}
-
-// returned reports whether a quorum of masters may vote in the current view, and the last attempt used an older view.
-func (n *contention) returned() bool {
-	now := n.q.Manager.View()
-	return (n.round == nil || n.round.View != now) && now.Config.Rule.Won(now.Voting)
-}
-
-// voters returns Won if a quorum of masters could vote in the last round, Lost if not, and Pending while missing votes
-// decide it.
-func (n *contention) voters() quorum.Verdict {
-	if n.round == nil {
-		return quorum.Lost
-	}
-	t := n.round.Tally()
-	switch {
-	case t.Rule.Won(n.round.Able()):
-		return quorum.Won
-	case t.Rule.All()&^t.In() == 0:
-		return quorum.Lost
-	}
-	return quorum.Pending
-}
-
-// pollDelay returns how long to wait if no wake-up arrives: until the name may be free according to the TTLs in the
-// refusals, but no longer than a pause that depends on the place in the queues.
-func (n *contention) pollDelay(since time.Duration) time.Duration {
-	pause := otherPause
-	n.round.Each(func(_ int, v *round.Vote) {
-		if answered(v) && v.Place >= 0 && v.Place <= 1 {
-			pause = firstPause
-		}
-	})
-	return n.orFree(pause) - since
-}
-
-// orFree returns pause, or the time until a quorum may be free if that is shorter.
-func (n *contention) orFree(pause time.Duration) time.Duration {
-	if left := n.round.Left(); left >= 0 {
-		return min(pause, left)
-	}
-	return pause
-}
-
-// answered reports whether a vote comes from the master itself. A master to which nothing was sent also has a vote.
-func answered(v *round.Vote) bool { return v.Outcome != quorum.Failed && v.Err == nil }
-
-// wakeUpDelayLocked returns how long to wait for further wake-ups; it returns an hour before the first wake-up. After
-// the first wake-up the contender does not wait: the holder has sent its release to all masters together, so on each
-// master the release arrives before the attempt that the wake-up of one master has caused. If such an attempt is lost
-// anyway, the next attempt waits for the wake-ups of a quorum, or for a short delay after the first wake-up. The delay
-// doubles with each further lost attempt.
-func (n *contention) wakeUpDelayLocked() time.Duration {
-	switch {
-	case n.c.woken == 0:
-		return time.Hour
-	case n.wakeUps == 0, n.round.View.Config.Rule.Won(n.c.woken):
-		return 0
-	}
-	delay := max(leastDelay, 2*n.replySpread()) << min(n.wakeUps, 10) / 2
-	return min(delay, mostDelay) - time.Since(n.c.first)
-}
-
-// replySpread returns the time from the first reply to the reply that completes a quorum.
-func (n *contention) replySpread() time.Duration {
-	var after []time.Duration
-	n.round.Each(func(_ int, v *round.Vote) {
-		if answered(v) {
-			after = append(after, v.After)
-		}
-	})
-	least := n.round.View.Config.Rule.Least()
-	if len(after) < least {
-		return 0
-	}
-	slices.Sort(after)
-	return after[least-1] - after[0]
 }

@@ -63,9 +63,10 @@
 //
 // # Files
 //
+//	contend.go  a call from its first attempt to its end: joins, contends, waits, starts to hold, leaves
+//	pause.go    when a contender tries again
 //	local.go    the local queue: which call contends, and which gets a lease that is handed off
 //	levels.go   the order of the local queue
-//	contend.go  the loop of a call that waits, and when a contender tries again
 //	try.go      calls that do not wait: how often they try
 //	attempt.go  attempts that such calls share
 //	tickets.go  the places in the masters' queues

@@ -12,7 +12,6 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // Env holds what a Queue uses of its Locker.
@@ -117,60 +116,6 @@ func New(env Env) *Queue {
 	}
 }
 
-// join makes c the contender, or puts it into the local queue.
-func (q *Queue) join(c *Call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.calls++
-	c.seq, c.state = q.calls, queued // also if c was the contender before: see takeOver
-	nq := q.names[c.Name]
-	if nq == nil {
-		nq = &c.own
-		nq.refusal = heldLocally
-		q.names[c.Name] = nq
-	}
-	c.names = nq
-	if nq.holder == nil && nq.contender == nil {
-		nq.contender, c.state = c, acquiring
-		return
-	}
-	c.wake = make(chan struct{}, 1)
-	place := 1 + nq.waiting.insert(c)
-	if nq.contender != nil {
-		place++
-	}
-	c.Stats.RecordPlace(place)
-	if c.Fair {
-		q.subscribeLocked(c) // c must be subscribed when the lease is released; see Releasing
-	}
-	if nq.contender != nil && c.Priority > nq.contender.Priority {
-		nq.contender.signal()
-	}
-}
-
-// signal makes the call check its state again.
-func (c *Call) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// sleep waits until c must check its state again, because it was signalled, the view has changed, or pause has ended.
-// It returns why the call must end, or nil if the call continues.
-func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pause <-chan time.Time) error {
-	select {
-	case <-c.wake:
-	case <-changed:
-	case <-pause:
-	case <-ctx.Done():
-		return fault.ContextError(ctx)
-	case <-q.Manager.Closing:
-		return lease.ErrClosed
-	}
-	return nil
-}
-
 // recordFailure records how an attempt of a contender has failed.
 func (q *Queue) recordFailure(c *Call, f *round.Failure) {
 	q.mu.Lock()
@@ -197,27 +142,6 @@ func (q *Queue) yieldLocked(c *Call) bool {
 	return true
 }
 
-// leave removes c from the local queue and from the queues of the masters, and promotes the next waiter. It returns the
-// state of c: abandoned, or handoff or holding if c gets the lease.
-func (q *Queue) leave(c *Call) waiterState {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c.state == queued || c.state == acquiring {
-		q.leaveMastersLocked(c)
-		nq := c.names
-		if c.state == acquiring {
-			nq.contender = nil
-		} else {
-			nq.waiting.remove(c)
-		}
-		q.promoteLocked(c.Name, nq)
-		c.state = abandoned
-	}
-	delete(q.refused, c)
-	q.unsubscribeLocked(c)
-	return c.state
-}
-
 // promoteLocked makes the first call in the local queue the contender if the name has no holder and no contender. It
 // removes an empty nameQueue.
 func (q *Queue) promoteLocked(name string, nq *nameQueue) {
@@ -230,16 +154,6 @@ func (q *Queue) promoteLocked(name string, nq *nameQueue) {
 	case q.names[name] == nq:
 		delete(q.names, name)
 	}
-}
-
-// startHold makes the won lease of c live.
-func (q *Queue) startHold(c *Call, l *lease.Lease) error {
-	q.mu.Lock()
-	c.names.contender, c.state = nil, holding
-	delete(q.refused, c)
-	c.names.holder, c.names.refusal = l, heldLocally
-	q.mu.Unlock()
-	return c.Hold.Start(l, c.Terms)
 }
 
 // Holder returns the lease of name that this Locker holds, or that lingers; nil if there is none.
