@@ -25,7 +25,7 @@
 // decide or change something; a hundred small ones, which read a field, count a vote or append a word, are left out.
 //
 //	redlock/locker.go              Locker.Lock
-//	redlock/request.go             request, lock, begin            refuses a nil context
+//	redlock/request.go             request, lock
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
 //	redlock/request.go             acquire
 //	internal/client/acquire.go     Client.Acquire, CheckName, acquire
@@ -33,7 +33,7 @@
 //	internal/client/acquire.go     grant
 //	internal/scripts/keys.go       KeysOf                          the keys, and by them the scripts
 //	internal/waitqueue/contend.go  Queue.Lock
-//	internal/waitqueue/local.go    join                            the contender of the name
+//	internal/waitqueue/contend.go  join                            the contender of the name
 //	internal/waitqueue/contend.go  contend, next, prepare
 //	internal/monitor/api.go        Ready                           waits if a quorum may vote soon
 //	internal/lease/acquire.go      Manager.Acquire, send
@@ -42,21 +42,21 @@
 //	internal/round/round.go        Sender.New
 //	internal/ballot/propose.go     Ballots.Propose                 the token
 //	internal/ballot/propose.go     Term                            when the masters free the name
-//	internal/scripts/encode.go     Encoder.Acquire                 the message
+//	internal/scripts/vote.go       Encoder.Acquire                 the message
 //	internal/round/round.go        Round.SendAll, Sender.Refusal   not to a master that does not vote
 //	internal/transport             Transport.Send                  its package says how a call goes out and back
 //	internal/lease/masters.go      sent.touchAll                   which masters may have the lease
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
-//	internal/scripts/decode.go     DecodeVote
+//	internal/scripts/vote.go       DecodeVote
 //	internal/round/round.go        Round.Record
 //	internal/quorum/tally.go       Tally.Add
 //	internal/lease/acquire.go      voteRecorder.OnVote
 //	internal/lease/masters.go      recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
-//	internal/waitqueue/local.go    startHold                       this Locker has the name
-//	internal/lease/hold.go         Hold.Start, beginLocked         the lock is live, and its extensions are planned
-//	internal/waitqueue/local.go    leave
+//	internal/waitqueue/contend.go  startHold                       this Locker has the name
+//	internal/lease/acquire.go      Hold.Start, beginLocked         the lock is live, and its extensions are planned
+//	internal/waitqueue/contend.go  leave
 //	internal/client/acquire.go     stillGood                       the caller may have been paused
 //
 // # What else a call can be

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
@@ -34,50 +33,6 @@ type Waiter interface {
 	Join()       // the ticket is about to be sent, after the wait that Patience bounds
 	Waits() bool // reports whether the waiter may be in the masters' queues
 	Voted()      // the last vote of a round has arrived
-}
-
-// AcquireStats counts the rounds and votes of one call. Only the goroutine of the call uses it. A nil AcquireStats
-// records nothing.
-type AcquireStats struct {
-	Rounds int // number of rounds sent
-	// Granted is the number of masters, of N, that had granted the lease when the last round was decided or given up.
-	Granted, N int
-	// Place is the position at which the call first waited in a queue, from 1; 0: the call has not waited in a queue.
-	Place int
-}
-
-// recordRound counts r and records its votes.
-func (s *AcquireStats) recordRound(r *round.Round) {
-	if s == nil {
-		return
-	}
-	t := r.Tally()
-	s.Rounds++
-	s.Granted, s.N = t.Of(quorum.Granted).Len(), t.Rule.N()
-	place := 0
-	r.Each(func(_ int, v *round.Vote) {
-		if v.Outcome == quorum.Held {
-			place = max(place, v.Place+1)
-		}
-	})
-	s.RecordPlace(place)
-}
-
-// Add adds the rounds of part, a call that was part of this call. Granted and N become those of part.
-func (s *AcquireStats) Add(part *AcquireStats) {
-	if s == nil || part.Rounds == 0 {
-		return
-	}
-	s.Rounds += part.Rounds
-	s.Granted, s.N = part.Granted, part.N
-	s.RecordPlace(part.Place)
-}
-
-// RecordPlace records a position in a queue, unless a position is recorded already.
-func (s *AcquireStats) RecordPlace(place int) {
-	if s != nil && s.Place == 0 {
-		s.Place = place
-	}
 }
 
 // roundsPerAttempt is the maximum number of rounds that Acquire sends for one attempt.
@@ -144,6 +99,24 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	return l, r, nil
 }
 
+// newLease makes a lease with a new id.
+func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
+	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
+	//mutant:new-ids -> l.identify(uint64(len(name)))
+	l.identify(m.nextNumber())
+	l.recorder.lease = l
+	return l
+}
+
+// nextNumber returns the number of the next lease. A running process can be copied, for example if one snapshot of its
+// machine is started twice. The copies have the same owner and counter, so a random part distinguishes their leases.
+// The number has at most 16 digits, so that Redis keeps a lock with a label of up to ten bytes in its compact form
+// (hash-max-listpack-value, 64 bytes).
+func (m *Manager) nextNumber() uint64 {
+	//mutant:copied-client = uint64(jitter.Unique())*0 + m.number.Add(1)
+	return uint64(jitter.Unique())<<20 + m.number.Add(1)
+}
+
 // awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
 // was won.
 func (m *Manager) awaitDecision(ctx context.Context, r *round.Round) error {
@@ -200,35 +173,6 @@ func tooSlow(left time.Duration, terms *Terms) error {
 		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
 }
 
-// readClocks refines the estimates of the masters' clocks with the times in the refusals of a round.
-func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
-	within := now.Sub(r.Start) / 2
-	r.Each(func(i int, v *round.Vote) {
-		if v.Time > 0 {
-			m.Ballots.Refine(i, v.Time, r.Start.Add(within), within)
-		}
-	})
-}
-
-// recordRefusals records what the next attempt needs from the refusals: fences and clocks.
-func (m *Manager) recordRefusals(r *round.Round, name string) {
-	now := m.Clock.Now()
-	m.readClocks(r, now)
-	t := r.Tally()
-	floor := int64(0)
-	for _, set := range t.Rule.Sets() {
-		var fences []int64
-		r.Each(func(i int, v *round.Vote) {
-			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // other votes have no fence or cannot be grants
-				fences = append(fences, v.Fence)
-			}
-		})
-		ill := t.Unable() & set &^ r.View.Connecting // a master that is still connecting may work
-		floor = max(floor, ballot.Floor(fences, set.Len(), ill.Len()))
-	}
-	m.Ballots.Saw(now, name, floor)
-}
-
 // A voteRecorder records the votes of a round that may create the lease.
 type voteRecorder struct {
 	lease  *Lease
@@ -275,92 +219,43 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	}
 }
 
-// mayHold reports whether the master of a vote has granted the acquire, or may still do so.
-func mayHold(v *round.Vote) bool {
-	//mutant:unknown-outcomes 2= false
-	return v.Outcome == quorum.Granted || v.Unsure()
-}
-
-// undo rolls back the lease of a lost round on each master that has granted the lease or may still grant it. It does
-// not wait. If refusals alone decided the round, the masters that have not answered yet are unlikely to grant the
-// acquire. Each of them is sent a roll-back only after its answer, and only if the answer is not a refusal: see OnVote.
-func (l *Lease) undo(r *round.Round) {
-	var set, late quorum.Set
+// Start makes h the first hold of a lease that was won, and makes the lease live. If the Manager has closed, or too
+// many masters have lost the lease since it was won, Start releases the lease and returns a *round.Failure.
+func (h *Hold) Start(l *Lease, terms *Terms) error {
+	now := l.m.Clock.Now()
 	l.mu.Lock()
-	if t := r.Tally(); t.Of(quorum.Granted) == 0 && t.Rule.Lost(t.Of(quorum.Held)) {
-		late = r.Asked() &^ t.In()
+	h.beginLocked(l, terms, now)
+	l.listenInTimeLocked(now)
+	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
+	view := l.m.View() // read after Add, because Manager.Changed handles later changes
+	l.on.lose(l.on.has &^ same(l.sent.view, view))
+	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
+	why := l.goneLocked()
+	if !open {
+		why = closed
 	}
-	if l.recorder.late = late; late != 0 {
-		l.m.Enter()
+	if why != nil {
+		end := l.endLocked(&reason{err: why.err, sends: true}) // no event reports this end
+		l.ownership.terms.MinHold = 0                          // the caller does not get the lease
+		l.mu.Unlock()
+		end.finish()
+		return &round.Failure{Decision: why.err}
 	}
 	l.mu.Unlock()
-	r.Each(func(i int, v *round.Vote) {
-		if mayHold(v) {
-			set |= quorum.One(i)
-		}
-	})
-	l.rollBack(set &^ late)
+	l.m.Events.Acquired(h)
+	if lacks != 0 {
+		l.ExtendSoon(0)
+	}
+	return nil
 }
 
-// rollBack ends a lease that is not live, and releases the lease on those masters of set that may have it.
-func (l *Lease) rollBack(set quorum.Set) {
-	l.giveUp()
-	if set &= l.sent.to; set != 0 {
-		l.sendRelease("roll back", set, l.keepingPlace())
-	}
-}
-
-// keepingPlace returns the Ending for a roll-back after which the waiter keeps its place in the queue.
-func (l *Lease) keepingPlace() scripts.Ending {
-	if l.ticket == nil {
-		return scripts.Ending{}
-	}
-	return scripts.Ending{Waiter: l.ticket, Back: true, AskBallot: l.sent.ballot}
-}
-
-// newLease makes a lease with a new id.
-func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
-	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
-	//mutant:new-ids -> l.identify(uint64(len(name)))
-	l.identify(m.nextNumber())
-	l.recorder.lease = l
-	return l
-}
-
-// nextNumber returns the number of the next lease. A running process can be copied, for example if one snapshot of its
-// machine is started twice. The copies have the same owner and counter, so a random part distinguishes their leases.
-// The number has at most 16 digits, so that Redis keeps a lock with a label of up to ten bytes in its compact form
-// (hash-max-listpack-value, 64 bytes).
-func (m *Manager) nextNumber() uint64 {
-	//mutant:copied-client = uint64(jitter.Unique())*0 + m.number.Add(1)
-	return uint64(jitter.Unique())<<20 + m.number.Add(1)
-}
-
-// leaveQueues removes the waiter of a call that has won from the queues of masters that have refused it, for any of the
-// reasons for which a master queues a waiter.
-func (l *Lease) leaveQueues(r *round.Round, refused quorum.Set) {
-	if l.ticket != nil && refused != 0 {
-		l.m.Post(refused, r.View.Encoder.Release(l.keys, scripts.Ending{Waiter: l.ticket}))
-	}
-}
-
-// notifyLosers is called with each vote. If the round was won, it notifies the owners of the leases that refusing
-// masters have reported: a majority of the masters has lost each of those leases.
-func (l *Lease) notifyLosers(r *round.Round, i int, v *round.Vote, decides bool) {
-	set := quorum.Set(0)
-	switch {
-	case decides:
-		t := r.Tally()
-		set = t.Of(quorum.Held)
-	case v.Outcome == quorum.Held:
-		set = quorum.One(i)
-	}
-	if set == 0 || r.Verdict() != quorum.Won {
-		return
-	}
-	for i := range set.All() {
-		if v := r.Vote(i); v.Holder != "" {
-			l.m.Post(quorum.One(i), l.m.Prefix.Notify(l.keys, v.Holder, false))
-		}
-	}
+// beginLocked makes l live with a new ownership, of which h is the first hold.
+func (h *Hold) beginLocked(l *Lease, terms *Terms, now clock.Instant) {
+	h.lease, h.token = l, l.tokens.next
+	//mutant:linger-token drop
+	l.tokens.next++
+	l.state = live
+	l.ownership = ownership{token: h.token, depth: 1, terms: *terms, began: now}
+	l.ownership.single[0] = h
+	l.ownership.holds = l.ownership.single[:]
 }

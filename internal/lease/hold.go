@@ -5,9 +5,6 @@ import (
 	"errors"
 	"maps"
 	"time"
-
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/round"
 )
 
 // A Hold is the result of one Lock call: the first hold of an ownership, or a re-entry. The zero Hold becomes usable
@@ -29,47 +26,6 @@ type Hold struct {
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// Start makes h the first hold of a lease that was won, and makes the lease live. If the Manager has closed, or too
-// many masters have lost the lease since it was won, Start releases the lease and returns a *round.Failure.
-func (h *Hold) Start(l *Lease, terms *Terms) error {
-	now := l.m.Clock.Now()
-	l.mu.Lock()
-	h.beginLocked(l, terms, now)
-	l.listenInTimeLocked(now)
-	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
-	view := l.m.View() // read after Add, because Manager.Changed handles later changes
-	l.on.lose(l.on.has &^ same(l.sent.view, view))
-	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
-	why := l.goneLocked()
-	if !open {
-		why = closed
-	}
-	if why != nil {
-		end := l.endLocked(&reason{err: why.err, sends: true}) // no event reports this end
-		l.ownership.terms.MinHold = 0                          // the caller does not get the lease
-		l.mu.Unlock()
-		end.finish()
-		return &round.Failure{Decision: why.err}
-	}
-	l.mu.Unlock()
-	l.m.Events.Acquired(h)
-	if lacks != 0 {
-		l.ExtendSoon(0)
-	}
-	return nil
-}
-
-// beginLocked makes l live with a new ownership, of which h is the first hold.
-func (h *Hold) beginLocked(l *Lease, terms *Terms, now clock.Instant) {
-	h.lease, h.token = l, l.tokens.next
-	//mutant:linger-token drop
-	l.tokens.next++
-	l.state = live
-	l.ownership = ownership{token: h.token, depth: 1, terms: *terms, began: now}
-	l.ownership.single[0] = h
-	l.ownership.holds = l.ownership.single[:]
-}
 
 // Lease returns the lease of h.
 func (h *Hold) Lease() *Lease { return h.lease }

@@ -6,68 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redlock-go/redlock/internal/quorum"
 )
-
-// A Vote is the answer of one master to an acquire or an extension.
-type Vote struct {
-	Outcome quorum.Outcome
-	// Left is the time until the name may become free. For Held, Left is the remaining TTL of the lock, negative if the
-	// key never expires; if Free is set, Left is the rest of the second that the first waiter has. For Missing, Left is
-	// the remaining TTL of another lease, negative if the name is free.
-	Left time.Duration
-	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Free is set and Left
-	// is 0, the caller may try again immediately.
-	Free bool
-	// Holder is the id of the current lease, and Token the token with which it was won (Held and not Free).
-	Holder string
-	Token  int64
-	// Lingers reports whether the current lease may have no holder (Held and not Free). The script has notified the owner
-	// of the lease, which releases a lease without a holder.
-	Lingers bool
-	// Place is the caller's position in the queue, from 0; -1 if it is not in the queue (Held, Stale, Ahead).
-	Place int
-	// Fence is the largest ballot that this master has accepted or rejected (Held, Stale, Ahead, Missing).
-	Fence int64
-	// Time is the master's clock in microseconds; 0 if it is not in the reply (Granted).
-	Time int64
-	// Record is the master's admission record (Abstained, Refused); "" if it has none.
-	Record string
-	// Kind is the kind of the name, if that is not the kind of the call (OtherKind): see KindOf.
-	Kind string
-}
-
-// DecodeVote decodes the reply of an acquire or an extension. It returns an error for a reply that no script of this
-// package returns; the caller then has no vote of that master.
-func DecodeVote(reply any) (Vote, error) {
-	if reply == any(int64(quorum.Granted)) {
-		return Vote{Outcome: quorum.Granted, Place: -1}, nil
-	}
-	f := newFields(reply)
-	vote := Vote{Outcome: quorum.Outcome(min(max(f.number(), 0), 255)), Place: -1}
-	switch vote.Outcome {
-	case quorum.Held:
-		vote.Left, vote.Free = f.left(-1), f.number() == 1
-		h := f.holding()
-		vote.Holder, vote.Token, vote.Lingers = h.ID, h.Token, h.Lingers
-		vote.Place, vote.Fence, vote.Time = int(f.number()), f.fence(), f.number()
-	case quorum.Stale, quorum.Ahead:
-		vote.Place, vote.Fence, vote.Time = int(f.number()), f.fence(), f.number()
-	case quorum.Missing:
-		vote.Left, vote.Fence, vote.Time = f.left(math.MaxInt64), f.fence(), f.number()
-	case quorum.Abstained, quorum.Refused:
-		vote.Record, vote.Time = f.text(), f.number()
-	case quorum.OtherKind:
-		vote.Kind, vote.Time = f.text(), f.number()
-	default:
-		f.fail("unexpected reply code %d", vote.Outcome)
-	}
-	if f.err != nil {
-		return Vote{}, f.err
-	}
-	return vote, nil
-}
 
 // A Holding is the state of a name on one master.
 type Holding struct {

@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
@@ -21,78 +20,6 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 // Millis converts a duration to whole milliseconds, rounded up, so that a master never keeps a key for less than
 // requested.
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
-
-// A Term says how long a lease lasts. A lease has expired for a request when it has expired by both clocks: TTL has
-// passed on the master's own clock, and the time of the request is above Until. So one wrong clock, the master's or the
-// client's, ends no lease early.
-//
-// The time of a request is its first ballot, or Asked if the ballot follows a fence that is ahead. Such a fence remains
-// when clocks that were ahead have been set right: a ballot above it says nothing about the time.
-type Term struct {
-	TTL   time.Duration
-	Until int64 // the client's estimate of the masters' time, not too early, plus the TTL; in microseconds
-	Asked int64 // the client's estimate of the masters' time, not too late; 0: the first ballot
-}
-
-// Later returns the term with a deadline that is later by d.
-func (term Term) Later(d time.Duration) Term {
-	term.Until = min(term.Until+d.Microseconds(), MaxBallot)
-	return term
-}
-
-// precedes reports whether the time of a request must be sent beside its first ballot.
-func (term Term) precedes(first int64) bool {
-	//mutant:fence-ahead = false
-	return term.Asked > 0 && term.Asked < first
-}
-
-// life returns how long the keys of a name live, in milliseconds: for FenceKept longer than the lease, for the fence.
-func (term Term) life() int64 {
-	if term.TTL == 0 {
-		return 0
-	}
-	return Millis(term.TTL) + Millis(FenceKept)
-}
-
-// LeaseText returns the text of a lease in the hash of its name.
-func LeaseText(depth Depth, token, ballot, until int64) string {
-	b := append(append(make([]byte, 0, 64), depth.String()...), ' ')
-	b = append(frame.AppendDigits(b, token), ' ')
-	b = append(frame.AppendDigits(b, ballot), ' ')
-	return string(frame.AppendDigits(b, until))
-}
-
-// A Depth is the number of times that the holder has locked a lease. With the bit Lingers, the lease may be kept
-// without a holder until another client tries to acquire the name.
-type Depth int
-
-// Lingers is the bit of a Depth that marks a lease which may linger.
-const Lingers Depth = 1 << 30
-
-// String returns the text of depth in a lease.
-func (depth Depth) String() string {
-	if depth&Lingers == 0 {
-		return strconv.Itoa(int(depth))
-	}
-	return strconv.Itoa(int(depth&^Lingers)) + "~"
-}
-
-// acquire encodes the arguments that all modes share.
-func (e *Encoder) acquire(
-	k *Keys, lease string, term Term, token, first, last int64, depth Depth, value Value,
-) *frame.Call {
-	c := e.onLock(k.script(Acquire, SlotAcquire, SharedAcquire), k)
-	c.Text(lease)
-	c.Number(term.life())
-	c.Digits(first)
-	c.Digits(last)
-	if k.role == Plain {
-		c.Text(LeaseText(depth, token, last, term.Until) + string(value))
-	} else { // masters store no token and no depth of a share
-		c.Digits(term.Until)
-	}
-	return c
-}
 
 // script returns the script for the keys of a plain lock, of a slot, or of a lock with readers.
 func (k *Keys) script(plain, slot, shared *frame.Script) *frame.Script {
@@ -114,25 +41,6 @@ func either[T any](k *Keys, plain, shared T) T {
 func (e *Encoder) onLock(script *frame.Script, k *Keys) *frame.Call {
 	c := frame.New(script, k.lock, e.admission)
 	c.Stamp()
-	return c
-}
-
-// Acquire encodes an acquire with the ballots first to last. With the depth 1|Lingers, the lease may linger. If the
-// acquire is refused, the master puts a caller with a ticket into the queue. t is nil for a caller without a ticket.
-func (e *Encoder) Acquire(k *Keys, lease string, term Term, first, last int64, depth Depth, t *Ticket) *frame.Call {
-	c := e.acquire(k, lease, term, first, first, last, depth, "")
-	late := term.precedes(first)
-	switch {
-	case t != nil:
-		c.Text("acquire")
-		c.Text(t.waiter)
-		c.Number(t.rank)
-	case late:
-		c.With("acquire", "", "0")
-	}
-	if late {
-		c.Digits(term.Asked)
-	}
 	return c
 }
 
