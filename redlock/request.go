@@ -36,6 +36,9 @@ func (r request) lock(ctx context.Context) (*Lock, error) {
 // acquire acquires the lock for a call that has begun.
 func (r request) acquire(ctx context.Context) (*Lock, error) {
 	return acquiring(ctx, r.client, r.Op, r.Name, func(stats *client.Stats) (k *client.Lock, err error) {
+		if err = r.client.CheckName(r.Name); err != nil {
+			return nil, err
+		}
 		if r.Settings, err = client.Apply(r.client, r.opts); err != nil {
 			return nil, err
 		}

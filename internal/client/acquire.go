@@ -19,29 +19,20 @@ import (
 // A Request is a call for the lock of one name.
 type Request struct {
 	Op       redlockinfo.Op
-	Name     string
-	Wait     bool // whether the call waits for another holder
+	Name     string // valid: see CheckName
+	Wait     bool   // whether the call waits for another holder
 	Settings *Settings
 	Stats    *Stats // records the rounds of the call, unless nil
 
 	role    scripts.Role
-	queue   queue         // of the locks of this role
+	queue   queue         // of the locks of this role; nil: of plain locks
 	once    bool          // whether a request that does not wait makes only one attempt
-	endless bool          // whether nothing ends the wait but the lock; acquire sets it if the context never ends
+	endless bool          // whether nothing ends the wait but the lock; Acquire sets it if the context never ends
 	called  clock.Instant // when the call began; zero: now
 }
 
 // Stats describes the rounds of a call.
 type Stats = lease.AcquireStats
-
-// Acquire acquires a plain lock: see Lock and TryLock of package redlock.
-func (c *Client) Acquire(ctx context.Context, r Request) (*Lock, error) {
-	if err := c.CheckName(r.Name); err != nil {
-		return nil, err
-	}
-	r.queue = c.queue
-	return c.acquire(ctx, r)
-}
 
 // A queue gets leases for calls: a [waitqueue.Queue] those of plain locks, and [waitqueue.Shares] those of readers and
 // writers.
@@ -51,8 +42,11 @@ type queue interface {
 	Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
 }
 
-// acquire acquires the lock for a request that has been checked.
-func (c *Client) acquire(ctx context.Context, r Request) (k *Lock, err error) {
+// Acquire acquires the lock of a request: see Lock and TryLock of package redlock.
+func (c *Client) Acquire(ctx context.Context, r Request) (k *Lock, err error) {
+	if r.queue == nil {
+		r.queue = c.queue
+	}
 	r.called = cmp.Or(r.called, c.cfg.Clock.Now()) // a caller that is paused later keeps its place in the queues
 	if !c.enter() {
 		return nil, lease.ErrClosed

@@ -28,7 +28,7 @@
 //	redlock/request.go             request, lock
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
 //	redlock/request.go             acquire
-//	internal/client/acquire.go     Client.Acquire, CheckName, acquire
+//	internal/client/acquire.go     CheckName, Client.Acquire
 //	internal/client/client.go      enter                           counts the call, for Close
 //	internal/client/acquire.go     grant
 //	internal/scripts/keys.go       KeysOf                          the keys, and by them the scripts
@@ -50,7 +50,6 @@
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/vote.go       DecodeVote
 //	internal/round/round.go        Round.Record
-//	internal/quorum/tally.go       Tally.Add
 //	internal/lease/acquire.go      voteRecorder.OnVote
 //	internal/lease/masters.go      recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity

@@ -35,9 +35,6 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 	if size < 1 || size > scripts.MaxSlots {
 		return nil, Invalid("the size of the semaphore is %d: it must be from 1 to %d", size, scripts.MaxSlots)
 	}
-	if err := c.CheckName(r.Name); err != nil {
-		return nil, err
-	}
 	if r.Settings.bounded() {
 		return nil, Invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
 	}
@@ -78,8 +75,8 @@ func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock,
 
 // one acquires slot i. If once is true, it makes a single attempt.
 func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
-	return s.c.acquire(ctx, Request{
-		Op: s.op, Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, queue: s.c.queue, once: once,
+	return s.c.Acquire(ctx, Request{
+		Op: s.op, Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, once: once,
 		endless: s.endless && !once && i == 0, called: s.called,
 	})
 }

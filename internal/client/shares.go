@@ -18,14 +18,11 @@ func (c *Client) AcquireWriter(ctx context.Context, r Request) (*Lock, error) {
 }
 
 func (c *Client) acquireShare(ctx context.Context, role scripts.Role, r Request) (_ *Lock, err error) {
-	if err = c.CheckName(r.Name); err == nil {
-		r.Settings, err = r.Settings.shared()
-	}
-	if err != nil {
+	if r.Settings, err = r.Settings.shared(); err != nil {
 		return nil, err
 	}
 	r.role, r.queue = role, waitqueue.Shares{Queue: c.queue}
-	return c.acquire(ctx, r)
+	return c.Acquire(ctx, r)
 }
 
 // shared returns a copy of s with the settings for a lock of an RWLock.
