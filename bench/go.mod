@@ -10,6 +10,7 @@ require (
 	github.com/redis/rueidis/rueidiscompat v1.0.79
 	github.com/redlock-go/redlock v0.0.0
 	golang.org/x/perf v0.0.0-20260709024250-82a0b07e230d // later ones need Go 1.26
+	golang.org/x/term v0.45.0
 	gonum.org/v1/gonum v0.17.0
 	gonum.org/v1/plot v0.17.0
 )

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // Exit codes. The help explains them.
@@ -88,15 +90,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // onTerminal returns w if it is a terminal, and otherwise a writer that discards.
 func onTerminal(w io.Writer) io.Writer {
-	file, ok := w.(*os.File)
-	if !ok {
-		return io.Discard
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return w
 	}
-	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return io.Discard
-	}
-	return w
+	return io.Discard
 }
 
 const usage = `Bench measures what a lock over a majority of masters costs, compared with redsync, rueidislock

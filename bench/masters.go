@@ -99,14 +99,10 @@ func (s *state) since(old *state, commands []string) (calls, cpu float64) {
 	return calls, s.cpu - old.cpu
 }
 
-// remains is what a contender has left: the number of keys of all masters together, the average memory of one according
-// to MEMORY USAGE, and the longest remaining TTL in s.
-type remains struct{ keys, bytes, kept float64 }
-
-// sweep removes every key under prefix, and returns what it has removed; it reads memory and TTL of up to 100 keys of a
-// master. prefix must not contain pattern characters.
-func (m *masters) sweep(ctx context.Context, prefix string) (r remains, err error) {
-	return r, m.each(ctx, func(c redis.Conn) error {
+// sweep removes every key under prefix, and returns how many it has removed from all masters together. prefix must not
+// contain pattern characters.
+func (m *masters) sweep(ctx context.Context, prefix string) (removed float64, err error) {
+	return removed, m.each(ctx, func(c redis.Conn) error {
 		var keys []string
 		for cursor := ""; cursor != "0"; {
 			var page []string
@@ -119,17 +115,7 @@ func (m *masters) sweep(ctx context.Context, prefix string) (r remains, err erro
 			}
 			keys = append(keys, page...)
 		}
-		r.keys += float64(len(keys))
-		sample := keys[:min(len(keys), 100)]
-		for _, k := range sample {
-			bytes, berr := redis.Int(c.Do("MEMORY", "USAGE", k))
-			ms, merr := redis.Int(c.Do("PTTL", k))
-			if err := errors.Join(berr, merr); err != nil && !errors.Is(err, redis.ErrNil) { // nil: expired meanwhile
-				return err
-			}
-			r.bytes += float64(bytes) / float64(len(sample)*len(m.urls))
-			r.kept = max(r.kept, float64(ms)/1000)
-		}
+		removed += float64(len(keys))
 		for batch := range slices.Chunk(keys, 500) {
 			if _, err := c.Do("UNLINK", redis.Args{}.AddFlat(batch)...); err != nil {
 				return err

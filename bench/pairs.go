@@ -33,8 +33,6 @@ var (
 	mConns     = metric{"conns/master", ""}
 	mFailures  = metric{"failed", "1/10000"}
 	mKeysLeft  = metric{"keys left/pair", ""} // per master
-	mBytesLeft = metric{"bytes/key left", ""}
-	mKeyKept   = metric{"longest TTL left", "s"}
 )
 
 // A percentile is a metric of the durations of pairs; wait is the same of waits for a held name.
@@ -84,9 +82,7 @@ func (b *bench) pairsTask(scenario string, n int) task {
 		add(mServerCPU, cpu/p.done)
 		add(mCommands, calls/p.done/masters)
 		add(mConns, p.after.clients-before.clients)
-		add(mKeysLeft, left.keys/masters/p.total)
-		add(mBytesLeft, left.bytes)
-		add(mKeyKept, left.kept)
+		add(mKeysLeft, left/masters/p.total)
 		return err
 	}}
 }

@@ -3,13 +3,11 @@ package floor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
@@ -67,21 +65,14 @@ func TestFloorLocksOnEveryMaster(t *testing.T) {
 		t.Error(err)
 	}
 	for i, s := range servers {
-		c, err := redis.DialURL(s.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := redis.String(c.Do("INFO", "commandstats"))
+		info := fmt.Sprintf("%s", redistest.Do(t, s, "INFO", "commandstats"))
 		for _, want := range []string{"cmdstat_evalsha:calls=962,", "cmdstat_publish:calls=480,"} {
-			if err != nil || !strings.Contains(info, want) {
-				t.Errorf("master %d: INFO does not contain %q: %v", i, want, err)
+			if !strings.Contains(info, want) {
+				t.Errorf("master %d: INFO does not contain %q", i, want)
 			}
 		}
-		if keys, err := redis.Strings(c.Do("KEYS", "*")); err != nil || !slices.Equal(keys, []string{"floor.held"}) {
-			t.Errorf("master %d has the keys %q; error %v", i, keys, err)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
+		if keys := fmt.Sprintf("%s", redistest.Do(t, s, "KEYS", "*")); keys != "[floor.held]" {
+			t.Errorf("master %d has the keys %s", i, keys)
 		}
 	}
 }
