@@ -72,7 +72,11 @@ func composed(t *testing.T, tool []string) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if _, err := run(ctx, "up", "-d"); err != nil {
+	up := []string{"up", "-d"}
+	if len(tool) == 2 { // docker-compose of before 2021 does not wait
+		up = append(up, "--wait")
+	}
+	if _, err := run(ctx, up...); err != nil {
 		t.Fatal(err)
 	}
 	var addresses []string
