@@ -208,11 +208,11 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	}
 	//mutant:late-grants = false
 	if late && mayHold(v) {
-		place := scripts.Ending{}
+		ending := scripts.Ending{}
 		if l.ticket != nil && a.waiter.Waits() {
-			place = l.keepingPlace()
+			ending = l.keepingPlace()
 		}
-		l.sendRelease("roll back", quorum.One(i), place)
+		l.sendRelease("roll back", quorum.One(i), ending)
 	}
 	if complete {
 		l.m.Leave()

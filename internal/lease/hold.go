@@ -22,7 +22,7 @@ type Hold struct {
 	done     chan struct{}                     // closed when the hold ends; nil: Done was not called
 	contexts map[context.Context]*ownerContext // the key is the parent, or the ownerContext itself: see bind
 	prune    int32                             // number of contexts at which bind drops those that have ended
-	place    int32                             // index in ownership.holds
+	index    int32                             // index in ownership.holds
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -320,8 +320,8 @@ func TestManyReentriesAreRemoved(t *testing.T) {
 				t.Fatalf("%s: after %v only %d of %d holds are removed", order, limit, i, many)
 			}
 			for at, h := range o.holds[:min(3, len(o.holds))] {
-				if h.place != int32(at) {
-					t.Fatalf("%s: after %d removals hold %d has the place %d", order, i, at, h.place)
+				if h.index != int32(at) {
+					t.Fatalf("%s: after %d removals hold %d has the place %d", order, i, at, h.index)
 				}
 			}
 		}

@@ -138,7 +138,7 @@ type ownership struct {
 
 // addLocked adds a re-entry.
 func (o *ownership) addLocked(h *Hold) {
-	h.place = int32(len(o.holds))
+	h.index = int32(len(o.holds))
 	o.holds = append(o.holds, h)
 }
 
@@ -147,8 +147,8 @@ func (o *ownership) addLocked(h *Hold) {
 func (o *ownership) removeLocked(h *Hold) {
 	last := len(o.holds) - 1
 	moved := o.holds[last]
-	moved.place = h.place
-	o.holds[h.place] = moved
+	moved.index = h.index
+	o.holds[h.index] = moved
 	o.holds[last] = nil
 	o.holds = o.holds[:last]
 }
