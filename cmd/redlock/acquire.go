@@ -87,6 +87,9 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 	}
 	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold), redlock.WithMaxHold(f.maxHold),
 		redlock.WithLogger(log)}
+	if f.wait > 0 && !f.try {
+		opts = append(opts, redlock.WithWaitLimit(f.wait))
+	}
 	if f.fair {
 		opts = append(opts, redlock.WithFair())
 	}
@@ -229,26 +232,22 @@ func acquire(
 	return k, nil
 }
 
-// lockInTime is lock with the time limits of --try and --wait.
+// lockInTime is lock with the time limits of --try.
 func (f *acquireFlags) lockInTime(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
-	bound := f.wait
-	if f.try {
-		if f.wait > 0 {
-			ready, cancel := context.WithTimeout(ctx, f.wait)
-			err := l.WaitReady(ready)
-			cancel()
-			if err != nil {
-				return nil, err
-			}
+	if !f.try {
+		return f.lock(ctx, l, names)
+	}
+	if f.wait > 0 {
+		ready, cancel := context.WithTimeout(ctx, f.wait)
+		err := l.WaitReady(ready)
+		cancel()
+		if err != nil {
+			return nil, err
 		}
-		bound = tryBound
 	}
-	if bound > 0 {
-		limited, cancel := context.WithTimeout(ctx, bound)
-		defer cancel()
-		ctx = limited
-	}
-	return f.lock(ctx, l, names)
+	limited, cancel := context.WithTimeout(ctx, tryBound)
+	defer cancel()
+	return f.lock(limited, l, names)
 }
 
 // status returns the exit status for an error of lock.

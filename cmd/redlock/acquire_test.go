@@ -52,8 +52,14 @@ func TestRunShared(t *testing.T) {
 	f.start("run", "--shared", "--try", "a", "--", "echo", "reads too").ends(0, "reads too")
 	f.start("run", "--exclusive", "--try", "a", "--", "true").ends(exitRunHeld, "")
 	f.start("run", "--try", "a", "--", "true").ends(exitRunNoQuorum, "readers")
+	q := f.start("run", "--shared", "a", "--", "sh", "-c", "echo also has it; read x")
+	q.hear("also has it")
+	f.start("who", "--json", "a").ends(0, `"held":true`)
+	f.start("release", "--force", "--yes", "a").ends(exitDanger, "2 clients hold the name: choose a lease with --lease")
 	p.stdin.Close()
 	p.ends(0, "")
+	f.start("release", "--force", "--yes", "a").ends(0, "released on 3 of 3 masters")
+	q.ends(exitRunLost, "")
 	f.start("run", "--exclusive", "a", "--", "echo", "writes").ends(0, "writes")
 	f.start("run", "--shared", "--min-hold", "1s", "a", "--", "true").ends(exitRunUsage, "minimum hold")
 }
@@ -79,7 +85,7 @@ func TestRunSemaphore(t *testing.T) {
 	for _, text := range []string{`"a": semaphore of 2, 2 slots held`, "slot 1: held by", "slot 2: held by", " waits "} {
 		f.start("who", "a").ends(0, text)
 	}
-	f.start("release", "--force", "--yes", "a").ends(exitDanger, "2 slots are held: choose one with --lease")
+	f.start("release", "--force", "--yes", "a").ends(exitDanger, "2 clients hold the name: choose a lease with --lease")
 	q.stdin.Close()
 	q.ends(0, "")
 	next.hear("have a, slot")

@@ -101,17 +101,17 @@ func forceRelease(con *console, c *client, name, lease string) error {
 	if !con.json {
 		fmt.Fprint(con.stdout, whoText(name, w))
 	}
-	slots := heldSlots(&w)
-	for _, n := range slots {
-		if slot := w.Slots[n-1]; slot.ID == lease || len(slots) == 1 {
-			w = slot
+	several := severalHolders(&w)
+	for _, one := range several {
+		if one.ID == lease || len(several) == 1 {
+			w.Client, w.Token = one.Client, one.Token
 			break
 		}
 	}
 	switch {
-	case w.ID == "" && len(slots) > 1:
-		err = fmt.Errorf("redlock release: %d slots are held: choose one with --lease; redlock who --json shows the "+
-			"leases", len(slots))
+	case w.ID == "" && len(several)+w.ReaderCount > 0:
+		err = fmt.Errorf("redlock release: %s hold the name: choose a lease with --lease; redlock who --json shows them",
+			transport.Count(max(len(several), w.ReaderCount), "client"))
 	case unknown(&w):
 		return &exit{exitNoQuorum, fmt.Errorf("redlock release: nothing was released: it is unknown whether a client holds "+
 			"%q: %s; wait until a majority votes, or until the lease has expired", name, doubt(&w))}
@@ -135,4 +135,16 @@ func forceRelease(con *console, c *client, name, lease string) error {
 		return &exit{exitNoQuorum, err}
 	}
 	return nil
+}
+
+// severalHolders returns the holders of a name that may have more than one: readers, or the holders of the slots of a
+// semaphore.
+func severalHolders(w *redlockinfo.Inspection) (list []redlockinfo.Inspection) {
+	for _, r := range w.Readers {
+		list = append(list, redlockinfo.Inspection{Client: r})
+	}
+	for _, n := range heldSlots(w) {
+		list = append(list, w.Slots[n-1])
+	}
+	return list
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -192,7 +193,7 @@ func labels(w redlockinfo.Inspection) (list []string) {
 type (
 	jsonWho struct {
 		Name    string       `json:"name"`
-		Held    bool         `json:"held"`           // also true if Kept is true
+		Held    bool         `json:"held"`           // also true if Kept is true, or for a reader, or a slot
 		Kept    bool         `json:"kept"`           // unlocked, but unavailable until the minimum hold has passed
 		Free    bool         `json:"free"`           // neither held nor free: unknown, see Partial and Quarantined
 		Idle    bool         `json:"idle,omitempty"` // may be unused; then its client releases it for another client
@@ -206,11 +207,11 @@ type (
 		Masters int          `json:"masters"`
 		Waiters int          `json:"waiters"`
 		Queue   []jsonWaiter `json:"queue"`
-		Readers int          `json:"readers"` // number of readers of a readers-writer lock; if not 0, Held is false
+		Readers int          `json:"readers"` // number of readers of a readers-writer lock
 		ReadBy  []jsonReader `json:"read_by,omitempty"`
 		// Partial are the leases that fewer masters than a quorum have.
 		Partial     []jsonLease `json:"partial,omitempty"`
-		Slots       []jsonWho   `json:"slots,omitempty"`       // of a semaphore, which is held if a slot is held
+		Slots       []jsonWho   `json:"slots,omitempty"`       // of a semaphore
 		Quarantined int         `json:"quarantined,omitempty"` // number of masters that may have forgotten leases
 	}
 	jsonLease struct {
@@ -234,7 +235,7 @@ type (
 
 func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
-		Name: name, Held: w.ID != "", Free: w.Free, Kept: w.Kept, Lease: w.ID, Label: w.Label, Left: millis(w.Left),
+		Name: name, Free: w.Free, Kept: w.Kept, Lease: w.ID, Label: w.Label, Left: millis(w.Left),
 		Token: w.Token, Value: w.Value, On: w.On, Masters: w.N, Waiters: w.WaiterCount,
 		Queue:   make([]jsonWaiter, 0, len(w.Waiters)),
 		Readers: w.ReaderCount, Quarantined: w.Quarantined,
@@ -248,7 +249,7 @@ func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	for _, s := range w.Slots {
 		j.Slots = append(j.Slots, newJSONWho(name, s))
 	}
-	j.Held, j.Since = j.Held || len(heldSlots(&w)) > 0, known(w.Since)
+	j.Held, j.Since = w.ID != "" || len(severalHolders(&w)) > 0, known(w.Since)
 	for i, q := range w.Waiters {
 		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Label, millis(time.Since(q.Since))})
 	}
@@ -297,7 +298,7 @@ func holderText(w *redlockinfo.Inspection) string {
 	left := max(0, w.Left).Round(time.Millisecond)
 	switch {
 	case w.ReaderCount > 0:
-		fmt.Fprintf(&text, "held by %d readers", w.ReaderCount)
+		fmt.Fprintf(&text, "held by %s", transport.Count(w.ReaderCount, "reader"))
 		for _, r := range w.Readers {
 			fmt.Fprintf(&text, "\n   - %q reads%s, on %d of %d masters", r.Label, since(r.Since), r.On, w.N)
 		}

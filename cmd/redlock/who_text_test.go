@@ -68,7 +68,7 @@ func TestWhoText(t *testing.T) {
 		}, N: 5},
 			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30, on 5 of 5 masters` + "\n" +
 				`   - "b" reads, on 3 of 5 masters` + "\n",
-			`{"name":"n","held":false,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,` +
+			`{"name":"n","held":true,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,` +
 				`"read_by":[` +
 				`{"lease":"r1","label":"a","since":"2026-05-01T10:20:30Z","on":5},{"lease":"r2","label":"b","on":3}]}` + "\n"},
 		{"awaited", redlockinfo.Inspection{
