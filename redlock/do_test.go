@@ -102,6 +102,10 @@ func TestDoShowsOuterAndInnerErrors(t *testing.T) {
 			if !errors.As(err, &e) || e.Op != "do" || e.Name != "outer" || redlock.Outcome(err) != "lost" {
 				w.Errorf("%s returned %v; errors.As found %v", name, err, e)
 			}
+			err = do(func(ctx context.Context) error { w.masters.Lose("outer"); <-ctx.Done(); return context.Cause(ctx) })
+			if !errors.Is(err, redlock.ErrLost) || strings.Count(err.Error(), "the lock was lost") != 1 {
+				w.Errorf("%s of a function that returned the cause of its context: %v; want the loss once", name, err)
+			}
 		}
 		err = l.Do(w.Context(), "outer", func(context.Context, *redlock.Lock) error {
 			w.masters.Lose("outer")

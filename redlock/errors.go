@@ -74,6 +74,7 @@ type LockError struct {
 	Op     redlockinfo.Op // the call that failed, such as redlockinfo.OpTryLock
 	Name   string         // name of the lock; for a call about the masters, the key prefix
 	Holder string         // the label of the client whose lease has a majority; "" if no lease has one
+	Since  time.Time      // when Holder acquired its lease, by the masters' clocks; zero if unknown
 	Left   time.Duration  // time until the lease of Holder expires unless extended; 0 if unknown
 
 	err *client.Error
@@ -85,7 +86,11 @@ func public(err error) error {
 	if !ok {
 		return err
 	}
-	return &LockError{Op: e.Op, Name: e.Name, Holder: e.Holder, Left: e.Left, err: e}
+	since := time.Time{}
+	if e.Holder != "" {
+		since = e.Since()
+	}
+	return &LockError{Op: e.Op, Name: e.Name, Holder: e.Holder, Since: since, Left: e.Left, err: e}
 }
 
 // Error returns the operation, the outcome, and the masters that failed.
@@ -123,8 +128,12 @@ func notRun(err error) error {
 }
 
 // afterRun returns the error of a call that has called its function. err is the error of the function, and lost is the
-// reason if the lock ended earlier. A single error without an error of this package is returned as it is.
+// reason if the lock ended earlier. If err is the cause of the context of the function, it says no more than lost. A
+// single error without an error of this package is returned as it is.
 func afterRun(err, lost error) error {
+	if end, ok := err.(lease.EndError); ok && errors.Is(lost, end.Unwrap()) { //nolint:errorlint // a wrapper says more
+		err = nil
+	}
 	switch {
 	case lost == nil && !hasOwn(err):
 		return err
@@ -219,8 +228,8 @@ func RetryAfter(err error) (time.Duration, bool) {
 // "no_quorum", "lost", "kind", "reentry", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released",
 // "exported", "closed" and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted
 // the lock too late; "timeout" and "canceled" if a context ended before the masters had decided; and "other" for any
-// other error. For a [Locker.Do] whose function was called, it is the word for the loss of the lock, or "other" if only
-// the function failed.
+// other error. For a [Locker.Do] whose function was called, it is the word for the loss of the lock; if only the
+// function failed, it is "timeout" or "canceled" for the error of a context, and otherwise "other".
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -247,9 +256,9 @@ type outcome struct {
 // match several entries.
 var outcomes = []outcome{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
-	{ErrClosed, "closed"}, {ErrInvalid, "invalid"},
+	{ErrClosed, "closed"}, {ErrTTLTooLong, "ttl_too_long"}, {ErrInvalid, "invalid"},
 	{ErrKind, "kind"}, {ErrReentry, "reentry"},
 	{ErrHeld, "held"}, {round.ErrTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
-	{ErrTTLTooLong, "ttl_too_long"}, {ErrTokensExhausted, "tokens_exhausted"},
+	{ErrTokensExhausted, "tokens_exhausted"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }

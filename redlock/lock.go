@@ -36,6 +36,14 @@ func (k *Lock) check(ctx context.Context, op redlockinfo.Op) error {
 	return client.CheckContext(ctx, op, k.Name())
 }
 
+// String returns the name and the token, for logs.
+func (k *Lock) String() string {
+	if k.isNil() {
+		return "no lock"
+	}
+	return fmt.Sprintf("lock %q, token %d", k.Name(), k.Token())
+}
+
 // Name returns the name of the lock. For a slot of a [Semaphore], it is the name of the semaphore.
 func (k *Lock) Name() string { return k.lock().Name() }
 

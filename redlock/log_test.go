@@ -510,7 +510,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 			w.Cleanup(cancel)
 			return ctx
 		}
-		since := time.UnixMicro(lock.Token()).Format(time.TimeOnly)
+		since := time.UnixMicro(lock.Token()).Format(time.DateTime)
 		for _, one := range []struct {
 			mistake string
 			do      func() error
@@ -521,14 +521,14 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 				return err
 			},
 				"redlock: TTL 1m0s is above the max TTL 30s: a held lock is extended in the background, so it needs no long " +
-					"TTL: leave WithTTL out; only if the name must stay locked for 1m0s after its holder has died, raise the max " +
-					"TTL of the masters (redlock max-ttl --set 1m0s URL...), then WithMaxTTL of all clients"},
+					"TTL: leave it out; only if the name must stay locked for 1m0s after its holder has died, raise the max " +
+					"TTL of the masters (redlock max-ttl --set 1m0s URL...), then that of all clients"},
 			{"a TTL for a long job", func() error {
 				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(48*time.Hour))
 				return err
 			},
 				"redlock: TTL 48h0m0s is above the max TTL 30s: a held lock is extended in the background, so it needs no " +
-					"long TTL: leave WithTTL out"},
+					"long TTL: leave it out"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err

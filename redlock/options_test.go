@@ -137,7 +137,7 @@ var lockerOptionCases = []struct {
 	{"max TTL below the minimum TTL", []Option{WithMaxTTL(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
 	{"max TTL of more than a day", []Option{WithMaxTTL(MaxTTL + 1)}, []string{"24h0m0.000000001s"}},
 	{"max TTL below the TTL", []Option{WithMaxTTL(9 * time.Second)},
-		[]string{"TTL 10s", "max TTL 9s", "give WithTTL, at most 9s"}},
+		[]string{"TTL 10s", "max TTL 9s", "give at most 9s"}},
 	{"no durable master", []Option{WithDurableMasters("")}, []string{"durable master is empty"}}, // H162
 	{"a durable master without a name", []Option{WithDurableMasters("a:1", "")}, []string{"durable master is empty"}},
 	{"epoch without masters", []Option{WithConfiguration(Configuration{Epoch: 2})}, []string{"epoch 2 has no masters"}},

@@ -13,9 +13,11 @@ import (
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -192,17 +194,17 @@ func (s *Settings) check(cfg *Config) error {
 	drift, longest := lease.Drift(s.TTL), cmp.Or(cfg.MaxTTL, MaxTTL)
 	switch {
 	case cfg.MaxTTL > 0 && s.TTL > cfg.MaxTTL:
-		advice := "leave WithTTL out"
+		advice := "leave it out"
 		if cfg.MaxTTL < DefaultTTL {
-			advice = fmt.Sprintf("give WithTTL, at most %v", cfg.MaxTTL)
+			advice = fmt.Sprintf("give at most %v", cfg.MaxTTL)
 		}
 		text := fmt.Sprintf("TTL %v is above the max TTL %v: a held lock is extended in the background, so it needs no long "+
 			"TTL: %s", s.TTL, cfg.MaxTTL, advice)
 		if s.TTL <= MaxTTL {
 			text += fmt.Sprintf("; only if the name must stay locked for %v after its holder has died, raise the max TTL of "+
-				"the masters (redlock max-ttl --set %v URL...), then WithMaxTTL of all clients", s.TTL, s.TTL)
+				"the masters (redlock max-ttl --set %v URL...), then that of all clients", s.TTL, s.TTL)
 		}
-		return Invalid("%s", text)
+		return fault.New("redlock: "+text, fault.ErrInvalid, round.ErrTTLTooLong)
 	case s.TTL < MinTTL || s.TTL > MaxTTL:
 		return Invalid("TTL %v: must be from %v to %v%s", s.TTL, MinTTL, longest, aboutUnit(s.TTL))
 	case s.Least < 0 || s.Least > s.TTL-drift:

@@ -73,6 +73,9 @@ func failed(op redlockinfo.Op, name string, err error) error {
 	return e
 }
 
+// Since returns since when Holder has held the name, according to the masters' clocks; zero if that is not known.
+func (e *Error) Since() time.Time { return heldSince(e.Failure.Holder, e.Failure.Token) }
+
 // lockError returns the error of a call that no round decided.
 func lockError(op redlockinfo.Op, name string, decision error) error {
 	name, _ = scripts.CutSlot(name)
@@ -107,9 +110,8 @@ func (e *Error) Error() string {
 	}
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q", e.Holder)
-		since := heldSince(f.Holder, f.Token)
-		if !since.IsZero() {
-			b.WriteString(since.Format(" since " + time.TimeOnly))
+		if since := e.Since(); !since.IsZero() {
+			b.WriteString(since.Format(" since " + time.DateTime))
 		}
 	}
 	if e.here {

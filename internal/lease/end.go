@@ -20,21 +20,21 @@ var (
 	ErrNested   = errors.New("redlock: the lock is locked more than once; unlock the inner locks first")
 )
 
-// An endError is the error with which the lock of a name has ended, for code that does not know the name: that of a
+// An EndError is the error with which the lock of a name has ended, for code that does not know the name: that of a
 // context.
-type endError struct {
+type EndError struct {
 	name string
 	error
 }
 
 // named returns err, with which l has ended, as an error that names the lock.
-func (l *Lease) named(err error) error { return endError{l.publicName(), err} }
+func (l *Lease) named(err error) error { return EndError{l.publicName(), err} }
 
-func (e endError) Error() string {
+func (e EndError) Error() string {
 	return fmt.Sprintf("redlock: lock %.80q: %s", e.name, strings.TrimPrefix(e.error.Error(), "redlock: "))
 }
 
-func (e endError) Unwrap() error { return e.error }
+func (e EndError) Unwrap() error { return e.error }
 
 // A reason says why a lease ends and which steps follow. In each case the contexts of its holds end first. The next
 // local waiter contends after the release, if a release is sent. If sends is false, the last Unlock sends the release,
