@@ -39,7 +39,7 @@ func (k *Lock) check(ctx context.Context, op redlockinfo.Op) error {
 // String returns the name and the token, for logs.
 func (k *Lock) String() string {
 	if k.isNil() {
-		return "no lock"
+		return errNoLock.Error()
 	}
 	return fmt.Sprintf("lock %q, token %d", k.Name(), k.Token())
 }

@@ -44,8 +44,13 @@ func misuse(method reflect.Value, zero func(reflect.Type) bool) (text string) {
 		}
 	}
 	for _, out := range method.Call(args) {
-		if err, failed := out.Interface().(error); failed {
-			return err.Error()
+		switch v := out.Interface().(type) {
+		case error:
+			return v.Error()
+		case string:
+			if v != "" {
+				return v
+			}
 		}
 		if out.Type().CanSeq2() { // Watch
 			for _, err := range out.Seq2() {
