@@ -35,8 +35,10 @@
 //	redlock.master.pending_releases {release}    releases that the master has not received yet
 //	redlock.master.quarantine.left  s            remaining quarantine of the master
 //	redlock.quorum                  1            1 if a quorum of masters can grant a lock
+//	redlock.masters.spare           {master}     masters that may still fail while locks can be acquired; -1: none can
+//	redlock.file.unusable           1            1 if the client cannot use the masters in its file
 //
-// redlock.held, redlock.waiting, redlock.quorum, the metrics of masters, and the three counters above redlock.votes are
+// redlock.held, redlock.waiting, redlock.quorum and those after it, the metrics of masters, and the three counters above redlock.votes are
 // read from the Locker that is passed to Watch, and are exact. The other metrics are derived from events. While the
 // event queue of the Locker is full, events and their spans are dropped: see [redlockinfo.Trace].
 // redlock.events.dropped counts the dropped events.

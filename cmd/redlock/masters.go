@@ -72,6 +72,11 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 		info, err := os.Stat(f.config)
 		f.fromFile = err == nil && info.Mode().IsRegular() && (len(c.Masters) > 0 || len(c.Shards) > 0) // not a pipe
 	}
+	for _, arg := range args {
+		if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is a file, not the URL of a master: use --config %s", arg, arg)
+		}
+	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {
 			c.Name(urls)
