@@ -57,6 +57,7 @@ func TestConfigFileWithPasswordAndCertificates(t *testing.T) {
 	cert, key := filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key")
 	call(t, exitDone, "3 of 3 masters vote", "status", "--config", path, "--cert", cert, "--key", key)
 	call(t, exitUsage, "give both", "status", "--config", path, "--cert", cert)
+	call(t, exitUsage, "is a file, not the URL of a master: use --config", "status", path)
 	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)
 	call(t, exitUsage, "no such file", "status", "--config", path, "--ca", "none.pem")
 	c["maxTTL"] = "soon"
