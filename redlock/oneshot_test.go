@@ -56,7 +56,7 @@ func (w *cluster) oneWinner(what string, shots []shot, limit time.Duration) {
 		switch {
 		case s.err == nil:
 			winners++
-		case !errors.Is(s.err, redlock.ErrHeld) || !errors.As(s.err, &e) || e.Holder == "":
+		case !errors.Is(s.err, redlock.ErrHeld) || !errors.As(s.err, &e) || e.Holder == "" || e.Since.IsZero():
 			w.Errorf("%s: a call was refused with %v, want ErrHeld and the holder", what, s.err)
 		}
 		if s.took > limit {
