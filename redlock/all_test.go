@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -142,34 +141,6 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 			w.noError(w.locker().Do(owning, "a", nothing), k.Unlock(w.Context()))
 		})
 	}
-}
-
-// H165: two clients lock the same names with LockAll. The context of one of them owns a name by Do. Neither waits
-// forever.
-func TestLockAllWithOwnedNameNeverDeadlocks(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p, q := w.locker(), w.locker()
-		first, second := make(chan error, 1), make(chan error, 1)
-		lockAll := func(ctx context.Context, l *redlock.Locker, names ...string) error {
-			return l.DoAll(ctx, names, nothing, redlock.WithWaitLimit(time.Minute))
-		}
-		go func() {
-			first <- p.Do(w.Context(), "b", func(ctx context.Context, _ *redlock.Lock) error {
-				after(time.Second)
-				return lockAll(ctx, p, "a", "b")
-			})
-		}()
-		go func() {
-			after(500 * time.Millisecond)
-			second <- lockAll(w.Context(), q, "b", "a")
-		}()
-		began := time.Now()
-		if err := <-first; err == nil || !strings.Contains(err.Error(), "sorts before one that this context holds") {
-			w.Errorf("LockAll with an owned name returned %v", err)
-		}
-		w.noError(<-second)
-		w.wantSince(began, 2*time.Second)
-	})
 }
 
 // H165: with the context of a LockAll, a call for a slot waits only if the name of the semaphore sorts after the names

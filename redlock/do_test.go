@@ -326,34 +326,6 @@ func TestFromContext(t *testing.T) {
 	})
 }
 
-// Each call gives its function the lock that owns the context, with a token and some validity.
-func TestFunctionGetsItsLock(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		calls := 0
-		f := func(ctx context.Context, lock *redlock.Lock) error {
-			calls++
-			if k, ok := redlock.FromContext(ctx); !ok || k != lock || k.Token() <= 0 || k.Remaining() <= 0 || k.Err() != nil {
-				w.Errorf("the function has %+v, and its context %+v", lock, k)
-			}
-			return nil
-		}
-		w.must(l.Do(w.Context(), "a", f))
-		w.must(l.TryDo(w.Context(), "a", f))
-		w.must(l.Lead(w.Context(), "a", f))
-		w.must(l.Semaphore("s", 2).Do(w.Context(), f))
-		w.must(l.RWLock("rw").Do(w.Context(), f))
-		w.must(l.RWLock("rw").DoRead(w.Context(), f))
-		w.must(l.DoAll(w.Context(), []string{"b"}, func(ctx context.Context, locks *redlock.Locks) error {
-			return f(ctx, locks.Of("b"))
-		}))
-		w.must(l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
-			return l.Do(ctx, "a", f, redlock.WithReentry())
-		}))
-		equal(w, calls, 8, "calls")
-	})
-}
-
 // A function may release its lock before it returns: its context ends, and Do returns the error of the function.
 func TestFunctionReleasesItsLock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

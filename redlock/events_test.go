@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -86,41 +87,60 @@ func TestTraceHasTimeOfCall(t *testing.T) {
 	})
 }
 
-// The event of a failed call contains the error that the caller gets. Outcome returns the expected word for this
-// error.
+// The event of a call contains its operation, which has names of its own for readers, and the error that the caller
+// gets. Outcome returns the expected word for this error.
 func TestTraceHasOutcomes(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		var c calls
 		l := w.locker(redlock.WithTrace(c.trace()))
 		k := must(l.Lock(w.Context(), "n"))(w)
-		fails := func(op redlockinfo.Op, outcome string, err error) {
+		ends := func(op redlockinfo.Op, outcome string, err error) {
 			w.Helper()
 			i := c.last()
-			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
+			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) ||
+				op == "set value" && (i.Name != "n" || i.Token != k.Token()) {
 				w.Errorf("want op %s with outcome %s: %+v; the caller got %v", op, outcome, i, err)
 			}
 		}
 		_, err := l.TryLock(w.Context(), "n")
-		fails("try lock", "held", err)
+		ends("try lock", "held", err)
 		_, err = w.locker(redlock.WithTrace(c.trace())).TryLock(w.Context(), "n")
-		fails("try lock", "held", err)
+		ends("try lock", "held", err)
 		_, err = l.Lock(w.Context(), "")
-		fails("lock", "invalid", err)
+		ends("lock", "invalid", err)
 		_, err = l.Lock(deadContext(), "m")
-		fails("lock", "canceled", err)
+		ends("lock", "canceled", err)
 		_, err = l.Import(w.Context(), "no handle")
-		fails("import", "invalid", err)
+		ends("import", "invalid", err)
 		err = l.Do(w.Context(), "m", func(context.Context, *redlock.Lock) error { return errors.New("of the caller") })
-		fails("do", "other", err)
+		ends("do", "other", err)
+		s := l.RWLock("x")
+		r, err := s.RLock(w.Context())
+		ends("rlock", "ok", err)
+		_, err = s.TryLock(r.Context(w.Context()))
+		ends("try lock", "invalid", err)
+		w.isError(err, redlock.ErrUpgrade)
+		_, err = l.TryLock(w.Context(), "x")
+		ends("try lock", "kind", err)
+		ends("unlock", "ok", r.Unlock(w.Context()))
+		writer, err := s.Lock(w.Context())
+		ends("lock", "ok", err)
+		_, err = s.TryRLock(w.Context())
+		ends("try rlock", "held", err)
+		r, err = writer.Downgrade(w.Context())
+		ends("downgrade", "ok", err)
+		w.noError(r.Unlock(w.Context()))
+		ends("set value", "ok", k.SetValue(w.Context(), "v1"))
+		ends("set value", "invalid", k.SetValue(w.Context(), strings.Repeat("x", 1025)))
 		after(time.Second)
 		w.noError(k.Unlock(w.Context()))
 		err = k.Unlock(w.Context())
-		fails("unlock", "released", err)
+		ends("unlock", "released", err)
 		if i := c.last(); i.Held != 0 || i.Token != k.Token() {
 			w.Errorf("the event of a second unlock is %+v", i)
 		}
 		err = k.Extend(w.Context())
-		fails("extend", "released", err)
+		ends("extend", "released", err)
 		if !recovered(func() {
 			_ = l.Do(w.Context(), "m", func(context.Context, *redlock.Lock) error { panic("of the caller") })
 		}) {
@@ -129,15 +149,21 @@ func TestTraceHasOutcomes(t *testing.T) {
 		if i := c.last(); i.Op != "do" || i.Err == nil {
 			w.Errorf("the event of a call that has panicked is %+v", i)
 		}
+		k = must(l.Lock(w.Context(), "n"))(w)
+		w.masters.Master(0).Hang()
+		w.masters.Master(1).Hang()
+		ends("set value", "canceled", k.SetValue(deadContext(), "v2"))
+		after(20 * time.Second) // the lock is lost
+		ends("set value", "lost", k.SetValue(w.Context(), "v3"))
 		w.stop(0, 1)
 		_, err = l.TryLock(w.Context(), "n")
-		fails("try lock", "no_quorum", err)
+		ends("try lock", "no_quorum", err)
 		if i := c.last(); i.Votes.N != 3 {
 			w.Errorf("the event of a call without a quorum is %+v", i)
 		}
 		w.noError(l.Close())
 		_, err = l.Lock(w.Context(), "n")
-		fails("lock", "closed", err)
+		ends("lock", "closed", err)
 	})
 }
 

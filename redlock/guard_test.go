@@ -140,33 +140,6 @@ func TestTokensGrowAfterDataLoss(t *testing.T) {
 	})
 }
 
-// No client runs for longer than half a second. The quarantine of new masters still ends in time.
-func TestShortLivedClientsFinishQuarantine(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		start := time.Now()
-		for {
-			p := w.pool()
-			l, err := redlock.New(p, redlock.WithClock(clock.Runtime()))
-			w.must(err)
-			ctx, cancel := context.WithTimeout(w.Context(), 500*time.Millisecond)
-			_, err = l.Lock(ctx, "a")
-			cancel()
-			_ = l.Close()
-			_ = p.Close()
-			if err == nil {
-				break
-			}
-			if time.Since(start) > 2*time.Minute {
-				w.Fatalf("no client has the lock after %v: %v", time.Since(start), err)
-			}
-			after(1700 * time.Millisecond)
-		}
-		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
-			w.Errorf("the quarantine took %v, want 30 to 40 s", took)
-		}
-	}, memory.Fresh())
-}
-
 // While no quorum votes, clients send no acquires. If another master loses its data at that time, the loss is still
 // detected, so the quarantine of this master begins before the quarantines of the others end.
 func TestDataLossWithoutQuorumIsDetected(t *testing.T) {

@@ -75,26 +75,6 @@ func TestLossIsReportedBeforeKeyExpires(t *testing.T) {
 	}
 }
 
-// H25: when the maximum hold is reached, the context of the lock ends first, and then the extensions stop.
-func TestMaxHoldEndsContextAndExtensions(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		k := must(l.Lock(w.Context(), "a", redlock.WithMaxHold(25*time.Second)))(w)
-		w.delay(time.Millisecond)
-		took, cause := w.ended(k.Context(w.Context()), time.Minute)
-		w.isError(cause, redlock.ErrMaxHold, redlock.ErrLost)
-		equal(w, took, 25*time.Second, "time until the end")
-		n := len(w.wire.sent("extend"))
-		if n == 0 || w.on("a") != 3 {
-			w.Errorf("%d extensions; at the end the lock is on %d masters", n, w.on("a"))
-		}
-		after(11 * time.Second)
-		if m := len(w.wire.sent("extend")); m != n || w.on("a") != 0 {
-			w.Errorf("%d extensions after the end; the lock is on %d masters", m-n, w.on("a"))
-		}
-	})
-}
-
 // H169: at the max hold the name is released, long before the TTL has expired, and the next waiter gets it. The Unlock
 // that follows returns ErrMaxHold and sends nothing.
 func TestMaxHoldReleases(t *testing.T) {

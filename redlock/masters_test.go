@@ -432,10 +432,11 @@ func TestPlainListAfterAChange(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// A first start does not wait for a master that is down, hung or full, whose clock is an hour off, or whose record has
-// another version. The same is true if no client runs as long as a quarantine.
+// A first start waits for a quarantine, also if no client runs as long as that, but not for a master that is down, hung
+// or full, whose clock is an hour off, or whose record has another version.
 func TestFirstStartDespiteBadMaster(t *testing.T) {
 	for what, spoil := range map[string]func(m *memory.Master){
+		"none":    func(*memory.Master) {},
 		"stopped": (*memory.Master).Stop,
 		"hung":    (*memory.Master).Hang,
 		"full":    func(m *memory.Master) { m.Refuse("OOM command not allowed when used memory > 'maxmemory'.") },
@@ -444,14 +445,20 @@ func TestFirstStartDespiteBadMaster(t *testing.T) {
 	} {
 		subtest(t, what, 5, func(w *cluster) {
 			spoil(w.masters.Master(4))
-			began := time.Now()
-			for err := redlock.ErrNoQuorum; err != nil; {
-				if time.Since(began) > 2*time.Minute {
+			began, lives := time.Now(), 15*time.Second
+			if what == "none" {
+				lives = 500 * time.Millisecond
+			}
+			for err := redlock.ErrNoQuorum; err != nil; after(time.Second) {
+				if time.Since(began) > time.Minute {
 					w.Fatal(err)
 				}
 				l := w.newLocker(w.poolOf(0, 1, 2, 3, 4))
-				_, err = l.Lock(w.withTimeout(15*time.Second), "n")
+				_, err = l.Lock(w.withTimeout(lives), "n")
 				_ = l.Close()
+			}
+			if took := time.Since(began); took < 30*time.Second || took > 40*time.Second {
+				w.Errorf("the quarantine took %v, want 30 to 40 s", took)
 			}
 		}, memory.Fresh())
 	}

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // misuse calls a method with arguments that are valid, except for those that zero reports. It returns the text of the
-// error or of the panic, or "" if the call succeeds.
+// panic or of the error, which wraps ErrInvalid, or "" if the call succeeds.
 func misuse(method reflect.Value, zero func(reflect.Type) bool) (text string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -46,6 +47,9 @@ func misuse(method reflect.Value, zero func(reflect.Type) bool) (text string) {
 	for _, out := range method.Call(args) {
 		switch v := out.Interface().(type) {
 		case error:
+			if !errors.Is(v, redlock.ErrInvalid) {
+				return fmt.Sprintf("%T", v)
+			}
 			return v.Error()
 		case string:
 			if v != "" {
@@ -65,7 +69,8 @@ func isContext(t reflect.Type) bool { return t == reflect.TypeFor[context.Contex
 
 func isFunc(t reflect.Type) bool { return t.Kind() == reflect.Func }
 
-// A method of the API that gets a nil context or function, or has a nil receiver, says what is nil.
+// H79: a method of the API that gets a nil context or function, or has a nil receiver, such
+// as the lock of a failed call, says what is nil.
 func TestNilIsExplained(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

@@ -100,36 +100,6 @@ func TestSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 	}
 }
 
-// Fair waiters are served in the order of their calls, regardless of which slot becomes free.
-func TestFairWaitersForSlotsAreServedInOrder(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		held := w.holdSlots(2)
-		w.delay(time.Millisecond)
-		var calls []*call
-		for i := range 8 {
-			p := w.peer(fmt.Sprintf("p%02d", 99-i))
-			calls = append(calls, w.goAcquire(w.Context(), p.Semaphore("n", 2), redlock.WithFair(), unpolled))
-			after(20 * time.Millisecond)
-		}
-		random := seeded(1)
-		for i, c := range calls {
-			n := random.IntN(2)
-			w.goUnlock(held[n])
-			held[n] = c.mustLock(time.Second)
-			after(20 * time.Millisecond)
-			for j, later := range calls[i+1:] {
-				if later.returned() {
-					w.Fatalf("waiter %d was served before waiter %d", i+1+j, i)
-				}
-			}
-		}
-		for _, k := range held {
-			w.noError(k.Unlock(w.Context()))
-		}
-		w.nothingLeft(slotsOf(2)...)
-	})
-}
-
 // A call that ends at any moment of its wait leaves nothing: no slot, and no place in a queue.
 func TestCancelledWaiterForSlotsLeavesNothing(t *testing.T) {
 	for at := time.Duration(0); at < 16*time.Millisecond; at += 250 * time.Microsecond {

@@ -14,35 +14,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
-
-func TestReadersShareWriterExcludes(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		a, b := w.locker().RWLock("x"), w.locker().RWLock("x")
-		r1, r2, r3 := must(a.RLock(w.Context()))(w), must(a.RLock(w.Context()))(w), must(b.RLock(w.Context()))(w)
-		w.isError(errOf(b.TryLock(w.Context())), redlock.ErrHeld)
-		w.noError(r1.Unlock(w.Context()), r2.Unlock(w.Context()))
-		w.isError(errOf(a.TryLock(w.Context())), redlock.ErrHeld)
-		w.noError(r3.Unlock(w.Context()))
-		writer := must(a.Lock(w.Context()))(w)
-		for _, r := range []*redlock.Lock{r1, r2, r3} {
-			w.wantLater(writer, r)
-		}
-		for _, s := range []*redlock.RWLock{a, b} {
-			w.isError(errOf(s.TryRLock(w.Context())), redlock.ErrHeld)
-			w.isError(errOf(s.TryLock(w.Context())), redlock.ErrHeld)
-		}
-		w.noError(writer.Unlock(w.Context()))
-		r1 = must(b.RLock(w.Context()))(w)
-		w.wantLater(r1, writer)
-		w.noError(r1.Unlock(w.Context()))
-		synctest.Wait()
-		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}:shares") {
-			w.Errorf("at the end the master has %q", keys)
-		}
-	})
-}
 
 // Readers and writers get the lock in the order of the queue: the readers ahead of a writer hold it together, and
 // the readers behind the writer get it after the writer.
@@ -254,31 +226,6 @@ func TestNameOfAnotherKindOnSomeMasters(t *testing.T) {
 		w.notError(err, redlock.ErrKind)
 		if !strings.Contains(fmt.Sprint(err), "it knows the name as a readers-writer lock (RWLock)") {
 			w.Errorf("the error is %v", err)
-		}
-	})
-}
-
-// A trace reports the calls of readers under separate names.
-func TestTraceOfReaders(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var ops []string
-		l := w.locker(redlock.WithTrace(redlock.On("call", func(i redlockinfo.Event) {
-			ops = append(ops, string(i.Op)+" "+redlock.Outcome(i.Err))
-		})))
-		s := l.RWLock("x")
-		r := must(s.RLock(w.Context()))(w)
-		w.isError(errOf(s.TryLock(r.Context(w.Context()))), redlock.ErrUpgrade)
-		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrKind)
-		w.noError(r.Unlock(w.Context()))
-		k := must(s.Lock(w.Context()))(w)
-		w.isError(errOf(s.TryRLock(w.Context())), redlock.ErrHeld)
-		k = must(k.Downgrade(w.Context()))(w)
-		w.noError(k.Unlock(w.Context()))
-		synctest.Wait()
-		want := []string{"rlock ok", "try lock invalid", "try lock kind", "unlock ok", "lock ok", "try rlock held",
-			"downgrade ok", "unlock ok"}
-		if !slices.Equal(ops, want) {
-			w.Errorf("the trace has the calls %q, want %q", ops, want)
 		}
 	})
 }

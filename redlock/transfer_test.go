@@ -36,13 +36,3 @@ func TestImportGivesUpAfterItsTries(t *testing.T) {
 		t.Errorf("Import returned %v", err)
 	}
 }
-
-// H79: Unlock, Extend, SetValue and Export return an error for a nil lock, such as that of a failed call.
-func TestNilLockReturnsErrors(t *testing.T) {
-	var k *Lock
-	isInvalid(t, k.Unlock(t.Context()), "the lock is nil")
-	isInvalid(t, k.Extend(t.Context()), "the lock is nil")
-	isInvalid(t, k.SetValue(t.Context(), "v"), "the lock is nil")
-	_, err := k.Export()
-	isInvalid(t, err, "the lock is nil")
-}

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,34 +120,44 @@ func TestValueReachesAllMasters(t *testing.T) {
 	})
 }
 
-// Each kind of call for a plain lock gives its function a lock that has a value; a re-entry sets the value of the
-// lock.
-func TestEachKindOfLockHasValue(t *testing.T) {
+// Each kind of call gives its function the lock that owns the context, with a token, some validity, and, unless it is of
+// an RWLock, a value; a re-entry sets the value of the lock.
+func TestFunctionGetsItsLock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
+		calls := 0
+		has := func(ctx context.Context, lock *redlock.Lock) error {
+			calls++
+			if k, ok := redlock.FromContext(ctx); !ok || k != lock || k.Token() <= 0 || k.Remaining() <= 0 || k.Err() != nil {
+				w.Errorf("the function has %+v, and its context %+v", lock, k)
+			}
+			return nil
+		}
 		set := func(value string) func(context.Context, *redlock.Lock) error {
 			return func(ctx context.Context, lock *redlock.Lock) error {
 				w.must(lock.SetValue(ctx, value))
-				if lock.Slot() == 0 {
-					equal(w, must(l.Inspect(w.Context(), lock.Name()))(w).Value, value, "value")
-					return nil
-				}
 				i, err := l.Inspect(ctx, lock.Name())
 				w.must(err)
-				equal(w, i.Slots[lock.Slot()-1].Value, value, "value of a slot")
-				return nil
+				if lock.Slot() > 0 {
+					i.Value = i.Slots[lock.Slot()-1].Value
+				}
+				equal(w, i.Value, value, "value")
+				return has(ctx, lock)
 			}
 		}
 		w.must(l.Do(w.Context(), "n", set("do")))
 		w.must(l.TryDo(w.Context(), "n", set("try do")))
 		w.must(l.Lead(w.Context(), "n", set("lead")))
 		w.must(l.Semaphore("s", 1).Do(w.Context(), set("slot")))
-		w.must(l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context, locks *redlock.Locks) error {
-			return errors.Join(set("one")(ctx, locks.Of("a")), set("other")(ctx, locks.Of("b")))
+		w.must(l.RWLock("rw").Do(w.Context(), has))
+		w.must(l.RWLock("rw").DoRead(w.Context(), has))
+		w.must(l.DoAll(w.Context(), []string{"a"}, func(ctx context.Context, locks *redlock.Locks) error {
+			return set("all")(ctx, locks.Of("a"))
 		}))
 		w.must(l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
 			return l.Do(ctx, "n", set("inner"), redlock.WithReentry())
 		}))
+		equal(w, calls, 8, "calls")
 	})
 }
 
@@ -174,34 +183,5 @@ func TestInvalidValueIsRefused(t *testing.T) {
 		equal(w, must(l.Inspect(w.Context(), "n"))(w).Value, strings.Repeat("x", 1024), "value")
 		w.noError(reader.Unlock(w.Context()))
 		w.noError(k.Unlock(w.Context()))
-	})
-}
-
-// SetValue is reported as a call, also if it is refused, if its outcome is not known, or if the lock has been lost
-// before.
-func TestTraceReportsValues(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		var c calls
-		l := w.locker(redlock.WithTrace(c.trace()))
-		k := must(l.Lock(w.Context(), "n"))(w)
-		reported := func(err, is error) {
-			t.Helper()
-			w.isError(err, is)
-			i := c.last()
-			if i.Op != "set value" || i.Name != "n" || i.Token != k.Token() || !errors.Is(i.Err, is) ||
-				(is == nil) != (i.Err == nil) {
-				w.Errorf("SetValue returned %v, and its event is %+v", err, i)
-			}
-		}
-		reported(k.SetValue(w.Context(), "v1"), nil)
-		reported(k.SetValue(w.Context(), strings.Repeat("x", 1025)), redlock.ErrInvalid)
-		over, cancel := context.WithCancel(w.Context())
-		cancel()
-		for i := range 2 {
-			w.masters.Master(i).Hang()
-		}
-		reported(k.SetValue(over, "v2"), context.Canceled)
-		after(20 * time.Second) // the lock is lost
-		reported(k.SetValue(w.Context(), "v3"), redlock.ErrLost)
 	})
 }

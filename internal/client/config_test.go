@@ -63,7 +63,11 @@ func TestOptionsOfACallChangeWhatTheLockerSays(t *testing.T) {
 	if err != nil || !locker.Fair || locker.Handoffs != 0 || locker.Linger != 0 {
 		t.Errorf("with a minimum hold: %+v, %v", locker, err)
 	}
-	call, err := Apply(c, []CallOption{CallOptionFunc(func(s *Settings) { s.MinHold = 0 })})
+	call, err := Apply(c, []CallOption{CallOptionFunc(func(s *Settings) { s.Tries = 3 })})
+	if err != nil || call.MinHold != time.Second || call.Tries != 3 {
+		t.Errorf("with a minimum hold and a limit of tries: %+v, %v", call, err)
+	}
+	call, err = Apply(c, []CallOption{CallOptionFunc(func(s *Settings) { s.MinHold = 0 })})
 	if err != nil || call.Fair || call.Handoffs != DefaultHandoffs || call.Linger != time.Minute {
 		t.Errorf("without the minimum hold of the Locker: %+v, %v", call, err)
 	}
