@@ -120,33 +120,40 @@ func TestDoShowsOuterAndInnerErrors(t *testing.T) {
 	})
 }
 
-// H117: Shutdown waits until the function of a Do has returned. The function may lock more names in the meantime, and
-// all other calls are refused.
+// H117, H168: Shutdown waits until the function of a Do has returned, even if the lock of the Do is lost. The function
+// may lock more names in the meantime, and all other calls are refused.
 func TestShutdownWaitsForDo(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		started, result := make(chan struct{}), make(chan error, 1)
-		go func() {
-			result <- l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
-				close(started)
-				after(5 * time.Second)
-				w.isError(errOf(l.Lock(w.Context(), "c")), redlock.ErrClosed)
-				k, err := l.Lock(ctx, "b")
-				if err != nil {
-					return err
-				}
-				after(5 * time.Second)
-				return errors.Join(ctx.Err(), k.Unlock(ctx))
-			})
-		}()
-		<-started
-		began := time.Now()
-		w.noError(l.Shutdown(w.withTimeout(time.Minute)))
-		if took := time.Since(began); took < 10*time.Second {
-			w.Errorf("Shutdown took only %v", took)
-		}
-		w.noError(<-result)
-	})
+	for _, lost := range []bool{false, true} {
+		subtest(t, fmt.Sprint("lost=", lost), 3, func(w *cluster) {
+			l, leave, result, drained := w.locker(), make(chan struct{}), make(chan error, 1), make(chan error, 1)
+			go func() {
+				result <- l.Do(w.Context(), "a", func(ctx context.Context, _ *redlock.Lock) error {
+					<-leave
+					w.isError(errOf(l.Lock(w.Context(), "c")), redlock.ErrClosed)
+					if lost {
+						return nil
+					}
+					return errors.Join(l.Do(ctx, "b", nothing), ctx.Err())
+				})
+			}()
+			after(time.Second)
+			go func() { drained <- l.Shutdown(w.Context()) }()
+			if lost {
+				w.masters.Lose("a")
+			}
+			after(time.Minute)
+			if len(drained) > 0 {
+				w.Error("Shutdown has returned while the function is running")
+			}
+			close(leave)
+			if err := <-result; lost {
+				w.isError(err, redlock.ErrLost)
+			} else {
+				w.noError(err)
+			}
+			w.noError(<-drained)
+		})
+	}
 }
 
 // nothing is a function of a Do, a DoAll or a Lead.
@@ -203,27 +210,6 @@ func TestShutdownWaitsForWaitingCalls(t *testing.T) {
 			w.isError(errOf(l.TryLock(w.Context(), "new")), redlock.ErrClosed)
 		})
 	}
-}
-
-// H168: Shutdown waits for the function of a Do even if the lock of the Do is lost.
-func TestShutdownWaitsForFunctionWithoutLock(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l, leave, result := w.locker(), make(chan struct{}), make(chan error, 1)
-		go func() {
-			result <- l.Do(w.Context(), "a", func(context.Context, *redlock.Lock) error { <-leave; return nil })
-		}()
-		after(time.Second)
-		drained := make(chan error, 1)
-		go func() { drained <- l.Shutdown(w.Context()) }()
-		w.masters.Lose("a")
-		after(time.Minute)
-		if len(drained) > 0 {
-			w.Error("Shutdown has returned while the function is running")
-		}
-		close(leave)
-		w.isError(<-result, redlock.ErrLost)
-		w.noError(<-drained)
-	})
 }
 
 // H168: after Shutdown was called, each kind of call is refused immediately, unless its context owns a lock.

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -217,24 +216,6 @@ func TestImportReplacesExportedLease(t *testing.T) {
 		w.wantHeld(k, w.masters.N())
 		w.noError(k.Unlock(w.Context()))
 		w.nothingLeft("x")
-	})
-}
-
-// Lead returns if its context belongs to an ended lock of the name, since such a call could never lead.
-func TestLeadWithEndedLockReturns(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		k := must(l.Lock(w.Context(), "x"))(w)
-		owned := context.WithoutCancel(k.Context(w.Context()))
-		w.masters.Lose("x")
-		<-k.Done()
-		ctx, cancel := context.WithTimeout(owned, time.Minute)
-		defer cancel()
-		if err := l.Lead(ctx, "x", nothing); !errors.Is(err, redlock.ErrLost) ||
-			ctx.Err() != nil {
-			w.Errorf("Lead returned %v, want ErrLost; its context ended with %v", err, ctx.Err())
-		}
-		_ = k.Unlock(w.Context())
 	})
 }
 

@@ -115,7 +115,8 @@ func TestStandbyStays(t *testing.T) {
 	}
 }
 
-// H174: a campaign ends when the Locker is closed, or its pool, and does not begin if the call is wrong.
+// H174: a campaign ends when the Locker is closed, or its pool, and does not begin if the call is wrong, or if its
+// context belongs to an ended lock of the name: it could never lead.
 func TestCampaignsThatEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		must(w.locker().Lock(w.Context(), "boss"))(w)
@@ -125,6 +126,10 @@ func TestCampaignsThatEnd(t *testing.T) {
 		standby := w.campaign(w.Context(), l, 1, terms)
 		w.says(<-w.campaign(w.Context(), l, 1, terms, redlock.WithWaitLimit(-1)), redlock.ErrInvalid, "wait limit")
 		w.isError(<-w.campaign(w.Context(), l, 1, terms, redlock.WithTTL(time.Hour)), redlock.ErrInvalid)
+		own := must(l.Lock(w.Context(), "own"))(w)
+		w.masters.Lose("own")
+		<-own.Done()
+		w.isError(l.Lead(context.WithoutCancel(own.Context(w.Context())), "own", nothing), redlock.ErrLost)
 		after(time.Minute)
 		w.must(l.Close())
 		w.isError(<-standby, redlock.ErrClosed)

@@ -347,38 +347,28 @@ func TestLogInJSON(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// No line of the log has more than 500 bytes, and none says a thing twice, when five masters are new, away, full or
-// forbid the scripts, and calls wait.
-func TestLogLinesAreShort(t *testing.T) {
+// The log says a thing once for all masters when five are new, full or away, and calls wait. TestMain checks that no line
+// of any test has more than 500 bytes.
+func TestLogSaysAThingOnce(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var book logbook
 		l := w.locker(book.option(), redlock.WithLabel("web-1"))
 		go func() { _, _ = l.Lock(w.withTimeout(2*time.Minute), "x") }()
 		check := func(want string, times int) {
 			w.Helper()
-			lines := book.since()
-			if n := strings.Count(strings.Join(lines, "\n"), want); n != times {
-				w.Errorf("the log has %q %d times, want %d:\n%s", want, n, times, strings.Join(lines, "\n"))
-			}
-			for _, line := range lines {
-				if len(line) > 500 {
-					w.Errorf("a line has %d bytes:\n%s", len(line), line)
-				}
+			if text := strings.Join(book.since(), "\n"); strings.Count(text, want) != times {
+				w.Errorf("the log lacks %q, or has it not %d times:\n%s", want, times, text)
 			}
 		}
 		after(2 * time.Second)
 		check("may have forgotten locks", 1)
 		after(time.Minute)
-		for i := range 5 {
-			w.masters.Master(i).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		}
+		w.refuse(outOfMemory)
 		go func() { _, _ = l.Lock(w.withTimeout(time.Minute), "y") }()
 		after(10 * time.Second)
 		check("no lock can be acquired", 6)
-		for i := range 5 {
-			w.masters.Master(i).Refuse("")
-			w.masters.Master(i).Stop()
-		}
+		w.refuse("")
+		w.stop()
 		after(10 * time.Second)
 		check("master is down", 5)
 	}, memory.Fresh())

@@ -118,7 +118,8 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// A reader cannot become a writer. Readers and writers can re-enter as readers.
+// A reader cannot become a writer, which is no reason to refuse a writer after the reader has ended. Readers and writers
+// can re-enter as readers. A Downgrade with a context of the writer's lock, which ends, is refused before anything ends.
 func TestUpgradesAndReentriesOfReaders(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		s := w.locker().RWLock("x")
@@ -131,7 +132,12 @@ func TestUpgradesAndReentriesOfReaders(t *testing.T) {
 		w.isError(errOf(r.Export()), redlock.ErrInvalid)
 		w.isError(errOf(r.Downgrade(w.Context())), redlock.ErrInvalid)
 		w.noError(r.Err(), r.Unlock(w.Context()))
+		err := errOf(s.Lock(context.WithoutCancel(ctx)))
+		w.isError(err, redlock.ErrReleased)
+		w.notError(err, redlock.ErrInvalid)
 		writer := must(s.Lock(w.Context()))(w)
+		w.isError(errOf(writer.Downgrade(writer.Context(w.Context()))), redlock.ErrInvalid)
+		w.noError(writer.Err())
 		inner := must(s.RLock(writer.Context(w.Context()), redlock.WithReentry()))(w)
 		equal(w, inner.Token(), writer.Token(), "token of the re-entry")
 		w.isError(errOf(writer.Downgrade(w.Context())), redlock.ErrInvalid)
@@ -297,34 +303,5 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 		w.noError(first.Unlock(w.Context()), second.Unlock(w.Context()))
 		after(10 * time.Millisecond) // a late master may still list the reader as a waiter
 		equal(w, w.queued("x"), 0, "masters with a waiter")
-	})
-}
-
-// Lock with the context of a reader's lock that has ended returns ErrReleased, not the error about upgrades.
-func TestEndedReaderDoesNotUpgrade(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		s := w.locker().RWLock("a")
-		r, err := s.RLock(w.Context())
-		w.must(err)
-		detached := context.WithoutCancel(r.Context(w.Context()))
-		w.noError(r.Unlock(w.Context()))
-		err = errOf(s.Lock(detached))
-		w.isError(err, redlock.ErrReleased)
-		w.notError(err, redlock.ErrInvalid)
-	})
-}
-
-// Downgrade with a context of the writer's lock, which ends, is refused before anything ends.
-func TestDowngradeWithItsOwnContext(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		err := w.locker().RWLock("n").Do(w.Context(), func(ctx context.Context, lock *redlock.Lock) error {
-			_, err := lock.Downgrade(ctx)
-			w.isError(err, redlock.ErrInvalid)
-			w.noError(lock.Err())
-			reader, err := lock.Downgrade(w.Context())
-			w.must(err)
-			return reader.Unlock(ctx)
-		})
-		w.noError(err)
 	})
 }
