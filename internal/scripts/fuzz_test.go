@@ -7,7 +7,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // value decodes bytes to a reply of any form that redigo may return.
@@ -93,86 +92,6 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("%q was parsed as %+v", text, r)
 		}
 	})
-}
-
-// H105: two names have the same key, or two prefixes the same channel, only if prefix, bucket and name are equal.
-// The name can be derived from the key, and the scripts publish on the channel to which the client subscribes.
-func FuzzNames(f *testing.F) {
-	f.Add("redlock", "orders:42", uint16(0), "redlock", "orders:4", uint16(0))
-	f.Add("p", "a}", uint16(0), "p", "a", uint16(0))
-	f.Add("p:", "{", uint16(3), "p", "}:fence", uint16(0))
-	f.Add("app", "17}:{n", uint16(0), "app:", "n", uint16(17))
-	f.Add("app", "17}:{n", uint16(0), "app:{17}", "n", uint16(0))
-	f.Add("app", "n", uint16(17), "app{17}", "n", uint16(0))
-	f.Add("a:inbox", "x", uint16(0), "a", "inbox:x", uint16(0))
-	f.Add("x{y", "", uint16(0), "", "b", uint16(0))
-	f.Fuzz(func(t *testing.T, prefix, name string, bucket uint16, prefix2, name2 string, bucket2 uint16) {
-		one, ok1 := tagged(prefix, bucket)
-		two, ok2 := tagged(prefix2, bucket2)
-		if !ok1 || !ok2 || scripts.CheckName(name) != nil || scripts.CheckName(name2) != nil {
-			return
-		}
-		keys, others := keysByKind(one, name), keysByKind(two, name2)
-		for kind, key := range keys {
-			for kind2, key2 := range others {
-				same := kind == kind2 && one == two && (name == name2 || kind == "admission")
-				if (key == key2) != same {
-					t.Fatalf("%q is the %s of %q in %q; %q is the %s of %q in %q", key, kind, name, one, key2, kind2, name2, two)
-				}
-			}
-			rest, _ := strings.CutPrefix(key, string(one)+":{")
-			end := "}:" + kind
-			if kind == "lock" {
-				end = "}"
-			}
-			if kind != "admission" && strings.TrimSuffix(rest, end) != name {
-				t.Fatalf("%q does not contain the name %q", key, name)
-			}
-		}
-		if (one.Inbox(me) == two.Inbox(me)) != (one == two) {
-			t.Fatalf("the prefixes %q and %q have the inboxes %q and %q", one, two, one.Inbox(me), two.Inbox(me))
-		}
-		for _, role := range []scripts.Role{scripts.Plain, scripts.Reader} {
-			if got := channelOfWakeUp(one, name, role); got != one.Inbox(other) {
-				t.Fatalf("a wake-up of %q in %q goes to %q, want %q", name, one, got, one.Inbox(other))
-			}
-		}
-	})
-}
-
-// tagged returns a prefix with the tag of a bucket, or without a tag if bucket is 0. It reports whether the prefix
-// is valid.
-func tagged(prefix string, bucket uint16) (scripts.Prefix, bool) {
-	if bucket > 0 {
-		prefix += fmt.Sprintf("{%d}", bucket)
-	}
-	return scripts.Prefix(prefix), scripts.CheckPrefix(prefix) == nil
-}
-
-func keysByKind(p scripts.Prefix, name string) map[string]string {
-	return map[string]string{
-		"lock": p.Lock(name), "shares": p.Shares(name), "queue": p.Queue(name), "waiters": p.Waiters(name),
-		"admission": p.Admission(),
-	}
-}
-
-// channelOfWakeUp returns the channel on which a release publishes a wake-up while other waits for the name.
-func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel string) {
-	const now = int64(1_700_000_000_000_000)
-	waiter := scripts.NewTicket(role, other, 7, "", now, 0).Waiter()
-	script := scripts.Release
-	if role != scripts.Plain {
-		script = scripts.SharedRelease
-	}
-	var s reference.State
-	s.SetScore(now, p.Queue(name), waiter, 0)
-	s.SetScore(now, p.Waiters(name), waiter, now+second)
-	env := reference.Env{Publish: func(to, _ string) int {
-		channel = to
-		return 1
-	}}
-	s.Eval(now, env, script, []string{p.Lock(name)}, []string{scripts.LeaseID(me, 1, "")})
-	return channel
 }
 
 // ParseWakeUp accepts only messages of the scripts, and returns all of their content.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/internal/skew"
 )
 
@@ -89,8 +90,9 @@ func TestScriptConstants(t *testing.T) {
 	}
 }
 
-// Different prefixes, names and kinds have different keys, for names of any bytes. The names are composed of
-// characters that may lead to collisions.
+// H105: different prefixes, buckets, names and kinds have different keys and channels, for names of any bytes, and the
+// scripts publish wake-ups on the channel to which the client subscribes. The texts are composed of pieces that may lead
+// to collisions.
 func TestKeysAreDistinct(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces []string, most int) string {
@@ -107,12 +109,19 @@ func TestKeysAreDistinct(t *testing.T) {
 		}
 		owner[key] = who
 	}
+	accepted := 0
 	for range 50_000 {
-		p := word([]string{"p", ":", "admission", "lock"}, 3) + "p"
-		name := word([]string{"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission", ":slot:", "1/2"}, 5)
-		if scripts.CheckPrefix(p) != nil || scripts.CheckName(name) != nil {
-			t.Fatalf("prefix %q or name %q was refused", p, name)
+		p := word([]string{"p", ":", "admission", "lock", "inbox", "{17}", "{", "p"}, 3)
+		name := word([]string{
+			"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission", ":slot:", "1/2", "17}:", "inbox:",
+		}, 5)
+		if err := scripts.CheckName(name); err != nil {
+			t.Fatal(err)
 		}
+		if scripts.CheckPrefix(p) != nil {
+			continue
+		}
+		accepted++
 		x := scripts.Prefix(p)
 		claim(x.Lock(name), fmt.Sprintf("the lock %q of %q", name, p))
 		claim(x.Queue(name), fmt.Sprintf("the queue %q of %q", name, p))
@@ -133,12 +142,39 @@ func TestKeysAreDistinct(t *testing.T) {
 		if n, s := scripts.CutSlot(one); n != name || s != slot {
 			t.Fatalf("%q is slot %s of %q", one, s, n)
 		}
-		claim(x.Inbox(name), fmt.Sprintf("the inbox of %q of %q", name, p))
+		claim(x.Inbox(me), fmt.Sprintf("the inbox of %q", p))
 		claim(x.Admission(), fmt.Sprintf("the admission of %q", p))
 		if k := x.Keys(name); k.Lock() != x.Lock(name) {
 			t.Fatalf("the keys %q and %q of the same name differ", k.Lock(), x.Lock(name))
 		}
+		for _, role := range []scripts.Role{scripts.Plain, scripts.Reader} {
+			if got := channelOfWakeUp(x, name, role); got != x.Inbox(other) {
+				t.Fatalf("a wake-up of %q in %q goes to %q, want %q", name, p, got, x.Inbox(other))
+			}
+		}
 	}
+	if accepted < 10_000 {
+		t.Errorf("only %d prefixes were accepted", accepted)
+	}
+}
+
+// channelOfWakeUp returns the channel on which a release publishes a wake-up while other waits for the name.
+func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel string) {
+	const now = int64(1_700_000_000_000_000)
+	waiter := scripts.NewTicket(role, other, 7, "", now, 0).Waiter()
+	script := scripts.Release
+	if role != scripts.Plain {
+		script = scripts.SharedRelease
+	}
+	var s reference.State
+	s.SetScore(now, p.Queue(name), waiter, 0)
+	s.SetScore(now, p.Waiters(name), waiter, now+second)
+	env := reference.Env{Publish: func(to, _ string) int {
+		channel = to
+		return 1
+	}}
+	s.Eval(now, env, script, []string{p.Lock(name)}, []string{scripts.LeaseID(me, 1, "")})
+	return channel
 }
 
 func TestPrefixNameAndLabelAreChecked(t *testing.T) {
