@@ -39,7 +39,7 @@ func (s *Server) info(sections []string) string {
 	section("Server", "redis_version:7.0.15", "redis_mode:standalone", "run_id:"+s.Env.RunID, "tcp_port:6379",
 		fmt.Sprintf("server_time_usec:%d", now), fmt.Sprintf("uptime_in_seconds:%d", up))
 	section("Clients", fmt.Sprintf("connected_clients:%d", s.Connections))
-	section("Memory", fmt.Sprintf("maxmemory:%d", s.limit), "maxmemory_policy:"+s.policy)
+	section("Memory", "maxmemory:0", "maxmemory_policy:noeviction")
 	section("Persistence", "loading:0", "async_loading:0", "aof_enabled:"+bit(s.config["appendonly"] != "no"),
 		"aof_rewrite_in_progress:"+bit(s.rewriting), "aof_rewrite_scheduled:0")
 	section("Replication", "role:"+role, replicaOf+"connected_slaves:0", "master_replid:"+s.ReplID,

@@ -232,14 +232,6 @@ func (m *Master) SetConfig(name, value string) {
 	m.server.config[name] = value
 }
 
-// SetPolicy sets the maxmemory_policy and the maxmemory, in bytes, that INFO returns. Keys are never evicted
-// automatically; see Evict. The default is "noeviction" and 0.
-func (m *Master) SetPolicy(policy string, maxMemory int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.server.policy, m.server.limit = policy, maxMemory
-}
-
 // Flush deletes every key, including the master's admission record.
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 

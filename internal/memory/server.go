@@ -26,8 +26,6 @@ type Server struct {
 	Connections int
 
 	started time.Time
-	policy  string
-	limit   int64             // maxmemory
 	config  map[string]string // values for CONFIG GET
 	subs    map[string][]*Client
 
@@ -53,7 +51,7 @@ func NewServer(now func() int64) *Server {
 	return &Server{
 		State: new(reference.State), Now: now, Loaded: map[string]*frame.Script{}, subs: map[string][]*Client{},
 		Refused: map[string]string{},
-		started: time.Now(), policy: "noeviction",
+		started: time.Now(),
 		config: map[string]string{
 			"repl-backlog-ttl": "3600", "appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no",
 		},
