@@ -12,58 +12,42 @@ import (
 var term = scripts.Term{TTL: time.Second, Until: 4712}
 
 func TestWordPositions(t *testing.T) {
-	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
-	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
+	enc, ticket := scripts.NewEncoder(prefix, 0), scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
 	words := func(c *frame.Call) (list []string) {
 		_, argv := c.Arguments("")
 		return argv
 	}
-	for mode, c := range map[string]*frame.Call{
-		"acquire": enc.Acquire(&keys, "the grant", term, 4711, 4711, 1, ticket),
-		"repair":  enc.Repair(&keys, "the grant", "", term, 4711, 4710, 1, ""),
-		"import":  enc.Import(&keys, "the grant", "the previous one", term, 4711, 4711),
-	} {
-		w := words(c)
-		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
-			t.Errorf("the words of the mode %s are decoded wrongly: %q", mode, w)
+	for _, role := range []scripts.Role{scripts.Plain, scripts.Reader} {
+		keys, imports, release := prefix.KeysOf("a", role), "import", scripts.Release
+		if role == scripts.Reader {
+			imports, release = "downgrade", scripts.SharedRelease
 		}
-		if mode == "acquire" && w[wordWaiter] != ticket.Waiter() {
-			t.Errorf("the waiter of the mode %s is decoded wrongly: %q", mode, w)
+		for mode, c := range map[string]*frame.Call{
+			"acquire": enc.Acquire(&keys, "the grant", term, 4711, 4711, 1, ticket),
+			"repair":  enc.Repair(&keys, "the grant", "", term, 4711, 4710, 1, ""),
+			imports:   enc.Import(&keys, "the grant", "the previous one", term, 4711, 4711),
+		} {
+			w := words(c)
+			if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode ||
+				mode == "acquire" && role == scripts.Plain && w[wordWaiter] != ticket.Waiter() {
+				t.Errorf("the words of the mode %s are decoded wrongly: %q", mode, w)
+			}
 		}
-	}
-	if w := words(enc.Extend(&keys, "the grant", term, 1, "")); w[wordID] != "the grant" {
-		t.Errorf("the id of an extension is decoded wrongly: %q", w)
-	}
-	for what, end := range map[string]scripts.Ending{
-		scripts.Release.Name: {Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket, Back: true, AskBallot: 1},
-		leaves:               {Waiter: ticket}, joins: {Waiter: ticket, Back: true, AskBallot: 1},
-	} {
-		m, id := read(scripts.Release, words(enc.Release(&keys, end)), int64(0)), ticket.Waiter()
-		if what == scripts.Release.Name {
-			id = "the grant"
+		if w := words(enc.Extend(&keys, "the grant", term, 1, "")); w[wordID] != "the grant" {
+			t.Errorf("the id of an extension is decoded wrongly: %q", w)
 		}
-		if m.what != what || m.ballot != end.Ballot || m.id != id {
-			t.Errorf("the message %q is decoded wrongly: %+v", what, m)
+		for what, end := range map[string]scripts.Ending{
+			scripts.Release.Name: {Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket, Back: true, AskBallot: 1},
+			leaves:               {Waiter: ticket}, joins: {Waiter: ticket, Back: true, AskBallot: 1},
+		} {
+			m, id := read(release, words(enc.Release(&keys, end)), int64(0)), ticket.Waiter()
+			if what == scripts.Release.Name {
+				id = "the grant"
+			}
+			if m.what != what || m.ballot != end.Ballot || m.id != id {
+				t.Errorf("the message %q is decoded wrongly: %+v", what, m)
+			}
 		}
-	}
-	shared := prefix.KeysOf("a", scripts.Reader)
-	for mode, c := range map[string]*frame.Call{
-		"acquire":   enc.Acquire(&shared, "the grant", term, 4711, 4711, 1, ticket),
-		"repair":    enc.Repair(&shared, "the grant", "", term, 4711, 4710, 1, ""),
-		"downgrade": enc.Import(&shared, "the grant", "the previous one", term, 4711, 4711),
-	} {
-		w := words(c)
-		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
-			t.Errorf("the words of the mode %s of a share are decoded wrongly: %q", mode, w)
-		}
-	}
-	if w := words(enc.Extend(&shared, "the grant", term, 1, "")); w[wordID] != "the grant" {
-		t.Errorf("the id of an extension of a share is decoded wrongly: %q", w)
-	}
-	end := scripts.Ending{Leases: []string{"the grant"}, Ballot: 4713, Waiter: ticket}
-	if m := read(scripts.SharedRelease, words(enc.Release(&shared, end)), int64(0)); m.id != "the grant" ||
-		m.ballot != 4713 {
-		t.Errorf("the release of a share is decoded wrongly: %+v", m)
 	}
 	if w := words(enc.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart})); w[wordStep] != "start" {
 		t.Errorf("the step of an admission is decoded wrongly: %q", w)
