@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -120,7 +121,7 @@ func freePorts(t *testing.T) string {
 func allHealthy(t *testing.T) {
 	t.Helper()
 	x := &deployment{T: t}
-	x.eventually(hang, func() string {
+	redistest.Await(x, hang, func() string {
 		list, err := engine.ours(t.Context(), func(s string) bool { return s == engine.session })
 		if err != nil {
 			t.Fatal(err)

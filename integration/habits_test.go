@@ -16,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	clients "github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 )
@@ -200,7 +201,7 @@ func TestClientsOfRESP3(t *testing.T) {
 		}
 		waited <- err
 	}()
-	(&deployment{T: t}).eventually(hang, func() string {
+	redistest.Await(t, hang, func() string {
 		if n := command(t, five[0], "ZCARD", "redlock:{job}:queue"); n != int64(1) {
 			return fmt.Sprintf("%v clients wait on the first master, want 1", n)
 		}

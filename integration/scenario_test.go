@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -179,7 +180,7 @@ func (x *deployment) progress(since string) {
 	}
 	want[slotName], want[leaderName] = true, true
 	seen := len(x.history.Events)
-	x.eventually(2*hang, func() string {
+	redistest.Await(x, 2*hang, func() string {
 		if err := x.history.More(); err != nil {
 			x.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func (x *deployment) wholeHolds() {
 	x.Helper()
 	whole := make(map[string]bool)
 	seen := 0
-	x.eventually(hang, func() string {
+	redistest.Await(x, hang, func() string {
 		if err := x.history.More(); err != nil {
 			x.Fatal(err)
 		}
@@ -259,7 +260,7 @@ func (x *deployment) voting() {
 	x.Helper()
 	const turns = 25 // 20 ms each
 	good := 0
-	x.eventually(2*hang, func() string {
+	redistest.Await(x, 2*hang, func() string {
 		_ = x.refusal()
 		good++
 		if x.holding() < len(admin.Of(x.locker).Masters()) {
@@ -271,26 +272,6 @@ func (x *deployment) voting() {
 		}
 		return ""
 	})
-}
-
-// eventually calls problem until it returns "". It ends the test if problem does not return "" within bound.
-func (x *deployment) eventually(bound time.Duration, problem func() string) {
-	x.Helper()
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		last := problem()
-		if last == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-timer.C:
-			x.Fatalf("after %v the problem remains: %s", bound, last)
-		}
-	}
 }
 
 // finish ends the processes, and checks for locks that are left and for violations in the history.
@@ -321,7 +302,7 @@ func (x *deployment) noLocks() {
 		return list
 	}
 	for _, m := range x.list {
-		x.eventually(hang, func() string {
+		redistest.Await(x, hang, func() string {
 			for _, key := range words(m, "KEYS", "redlock:{*}") {
 				left := time.Duration(command(x, m, "PTTL", key).(int64)) * time.Millisecond
 				leases := slices.DeleteFunc(words(m, "HKEYS", key), func(field string) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // Faults of the masters' data, or of their ability to write.
@@ -43,7 +44,7 @@ var stateScenarios = []scenario{
 		x.twoThenThree("MISCONF", func(m Master) {
 			command(x, m, "CONFIG", "SET", "save", "3600 1000000")
 			command(x, m, "BGSAVE")
-			x.eventually(hang, func() string {
+			redistest.Await(x, hang, func() string {
 				if !strings.Contains(string(command(x, m, "INFO", "persistence").([]byte)), "rdb_last_bgsave_status:err") {
 					return m.Name() + " could save"
 				}
@@ -80,7 +81,7 @@ func attachReplica(x *deployment) {
 	replica := mastersWith(x, 1, setup{})[0]
 	host, port := x.list[0].Peer()
 	command(x, replica, "REPLICAOF", host, port)
-	x.eventually(hang, func() string {
+	redistest.Await(x, hang, func() string {
 		if !strings.Contains(string(command(x, replica, "INFO", "replication").([]byte)), "master_link_status:up") {
 			return "the replica has not connected to " + net.JoinHostPort(host, port)
 		}
@@ -102,7 +103,7 @@ func (x *deployment) twoThenThree(word string, spoil func(m Master)) {
 	}
 	x.mustKeep(summarise(x.history.Events, x.began, history.Stamp()), true)
 	spoil(x.list[2])
-	x.eventually(hang, func() string {
+	redistest.Await(x, hang, func() string {
 		if err := x.refusal(); !strings.Contains(err.Error(), word) {
 			return fmt.Sprintf("the error %v does not contain %s", err, word)
 		}

@@ -133,7 +133,7 @@ const admissionKey = redlock.DefaultPrefix + ":admission"
 func (f *deployment) noLocks(bound time.Duration) {
 	f.Helper()
 	for i := range f.servers {
-		eventually(f, bound, func() string {
+		redistest.Await(f, bound, func() string {
 			if left := f.locks(i); len(left) > 0 {
 				return fmt.Sprintf("master %d still has %d locks: %.300s", i, len(left), strings.Join(left, " "))
 			}
@@ -154,7 +154,7 @@ func states(l *redlock.Locker) string {
 // awaitState waits until l reports this state of master i.
 func (f *deployment) awaitState(l *redlock.Locker, i int, state redlockinfo.State) {
 	f.Helper()
-	eventually(f, hang, func() string {
+	redistest.Await(f, hang, func() string {
 		if m := admin.Of(l).Masters()[i]; m.State != state {
 			return fmt.Sprintf("master %d is %q (%v), not %q; %s", i, m.State, m.Err, state, states(l))
 		}
@@ -162,33 +162,12 @@ func (f *deployment) awaitState(l *redlock.Locker, i int, state redlockinfo.Stat
 	})
 }
 
-// eventually calls problem until it returns "". It fails the test with the last problem if that takes longer than
-// bound.
-func eventually(t testing.TB, bound time.Duration, problem func() string) {
-	t.Helper()
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		last := problem()
-		if last == "" {
-			return
-		}
-		select {
-		case <-timer.C:
-			t.Fatalf("the problem still exists after %v: %s", bound, last)
-		case <-tick.C:
-		}
-	}
-}
-
 // demote makes master i a replica of another, and waits until the data is copied.
 func (f *deployment) demote(i, of int) {
 	f.Helper()
 	host, port, _ := strings.Cut(f.servers[of].Addr(), ":")
 	f.do(i, "REPLICAOF", host, port)
-	eventually(f, hang, func() string {
+	redistest.Await(f, hang, func() string {
 		text := string(f.do(i, "INFO", "replication").([]byte))
 		if !strings.Contains(text, "master_link_status:up") {
 			return text

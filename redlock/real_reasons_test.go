@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -62,7 +63,7 @@ func TestFullMasterThatGrantsToWaitersIsFailing(t *testing.T) {
 		_, err := l.Lock(ctx, "x")
 		waiting <- err
 	}()
-	eventually(f, hang, func() string {
+	redistest.Await(f, hang, func() string {
 		if f.do(0, "ZCARD", "redlock:{x}:queue") != int64(1) {
 			return "no client waits"
 		}
@@ -74,7 +75,7 @@ func TestFullMasterThatGrantsToWaitersIsFailing(t *testing.T) {
 	must(l.Lock(ctx, "y"))(f)
 	f.awaitState(l, 0, redlockinfo.StateFailing)
 	f.must(<-waiting)
-	eventually(f, hang, func() string {
+	redistest.Await(f, hang, func() string {
 		if keys := f.locks(0); len(keys) != 1 {
 			return fmt.Sprintf("the full master has the leases %q, want one", keys)
 		}

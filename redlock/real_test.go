@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -124,7 +125,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 			before := session(i)
 			f.do(i, "ACL", "SETUSER", "lock", fmt.Sprint(">password-", round), fmt.Sprint("<password-", round-1))
 			f.do(i, "CLIENT", "KILL", "USER", "lock")
-			eventually(t, hang, func() string {
+			redistest.Await(t, hang, func() string {
 				if now := session(i); now <= before {
 					return fmt.Sprintf("master %d has no new session (%d, then %d)", i, before, now)
 				}
@@ -149,7 +150,7 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	holder := f.admitted(guard, redlock.WithAllMastersDurable())
 	other := f.locker(guard, redlock.WithAllMastersDurable())
 	lock := must(holder.Lock(f.Context(), "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute)))(f)
-	eventually(f, hang, func() string { // three grants are enough for Lock
+	redistest.Await(f, hang, func() string { // three grants are enough for Lock
 		if on, _ := client.HeldOn(lock); on < 5 {
 			return fmt.Sprintf("only %d masters have granted the lock", on)
 		}
@@ -201,7 +202,7 @@ func TestDurableMasterWithChangedSettings(t *testing.T) {
 	f := newDeployment(t, 3, durableArgs...)
 	l := locker(t, f.dial(transport.WithHeartbeat(100*time.Millisecond)), redlock.WithAllMastersDurable())
 	f.admit(l)
-	eventually(t, hang, func() string {
+	redistest.Await(t, hang, func() string {
 		if m := f.record(0); !strings.Contains(m, " durable=") {
 			return "the record does not call master 0 durable: " + m
 		}
@@ -247,7 +248,7 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	f.must(l.Close())
 	f.demote(2, 4)
 	f.do(2, "REPLICAOF", "NO", "ONE")
-	eventually(t, hang, func() string { // otherwise master 2 restarts with its old data
+	redistest.Await(t, hang, func() string { // otherwise master 2 restarts with its old data
 		text := string(f.do(2, "INFO", "persistence").([]byte))
 		if !strings.Contains(text, "aof_rewrite_in_progress:0") || !strings.Contains(text, "aof_rewrite_scheduled:0") {
 			return "the append-only file is still being rewritten"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -73,7 +74,7 @@ func breakSaving(f *deployment, i int) {
 	f.do(i, "CONFIG", "SET", "save", "3600 1")
 	f.Cleanup(func() { f.do(i, "CONFIG", "SET", "save", "") }) // otherwise the server does not exit until it can save
 	f.do(i, "BGSAVE")
-	eventually(f, hang, func() string {
+	redistest.Await(f, hang, func() string {
 		text := string(f.do(i, "INFO", "persistence").([]byte))
 		if !strings.Contains(text, "rdb_last_bgsave_status:err") {
 			return "the snapshot has not failed: " + text

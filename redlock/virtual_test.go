@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/testbed"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -201,10 +202,7 @@ type deadlineTest struct {
 func (d deadlineTest) Context() context.Context { return d.ctx }
 
 // after waits for d of the bubble's time, and then until all other goroutines of the bubble wait.
-func after(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
+func after(d time.Duration) { testbed.After(d) }
 
 // pool makes a pool whose connections are recorded by the wire.
 func (w *cluster) pool(opts ...pool.Option) *pool.Pool {

@@ -97,13 +97,10 @@ func whenUp(t *testing.T, l *redlock.Locker) {
 
 func when(t *testing.T, l *redlock.Locker, ok func(error) bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		err := admin.Of(l).Masters()[0].Err
-		if ok(err) {
-			return
+	redistest.Await(t, time.Minute, func() string {
+		if err := admin.Of(l).Masters()[0].Err; !ok(err) {
+			return fmt.Sprintf("the reason of the master is %v", err)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the reason of the master is %v", err)
-		}
-	}
+		return ""
+	})
 }

@@ -75,14 +75,9 @@ func terms() *Terms {
 	}
 }
 
-func keysOf(name string) *scripts.Keys {
-	keys := testbed.Prefix.Keys(name)
-	return &keys
-}
-
 // acquire makes one attempt to acquire the name n.
 func (b *managerBed) acquire(t *Terms) (*Lease, error) {
-	l, _, err := b.Acquire(b.t.Context(), &Attempt{Name: "n", Keys: keysOf("n"), Terms: t})
+	l, _, err := b.Acquire(b.t.Context(), &Attempt{Name: "n", Keys: testbed.Keys("n"), Terms: t})
 	return l, err
 }
 
@@ -155,11 +150,7 @@ func (b *managerBed) Successor(string, time.Duration, time.Duration) *Successor 
 	return b.next()
 }
 
-// after waits for d of virtual time, and then until all other goroutines wait.
-func after(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
+func after(d time.Duration) { testbed.After(d) }
 
 // Short names for outcomes of votes.
 const (

@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/testbed"
 	"github.com/redlock-go/redlock/internal/transport"
 )
 
@@ -86,11 +87,7 @@ func config(p *transport.Transport, from, to int) *quorum.Config {
 	return c
 }
 
-// after waits for d of virtual time, and then until all other goroutines wait.
-func after(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
+func after(d time.Duration) { testbed.After(d) }
 
 // phases fails the test unless each master i is in the phase want[i]. The last phase in want also applies to all
 // further masters.

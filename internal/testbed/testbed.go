@@ -3,6 +3,7 @@ package testbed
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -19,6 +20,18 @@ import (
 
 // Prefix is the prefix of all keys on the masters.
 const Prefix = scripts.Prefix("redlock")
+
+// Keys returns the keys of a name.
+func Keys(name string) *scripts.Keys {
+	keys := Prefix.Keys(name)
+	return &keys
+}
+
+// After waits for d of the time of a bubble, and then until all other goroutines of the bubble wait.
+func After(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
 
 // A Bed contains the parts of one client below package lease. It must be made inside a synctest bubble.
 type Bed struct {

@@ -76,15 +76,10 @@ func terms() *lease.Terms {
 	}
 }
 
-func keysOf(name string) *scripts.Keys {
-	keys := testbed.Prefix.Keys(name)
-	return &keys
-}
-
 // call returns a call for the name n.
 func (p *testClient) call(priority int, fair bool) *Call {
 	c := &Call{
-		Name: "n", Keys: keysOf("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
+		Name: "n", Keys: testbed.Keys("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
 		Called: p.Bed.Clock.Now(),
 		Poll:   func(int) time.Duration { return 10 * time.Millisecond },
 	}
@@ -186,11 +181,7 @@ type fakeSub quorum.Set
 func (s fakeSub) Confirmed() uint64 { return uint64(s) }
 func (s fakeSub) Close()            {}
 
-// after waits for d of virtual time, and then until all other goroutines wait.
-func after(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
+func after(d time.Duration) { testbed.After(d) }
 
 // vote returns the vote of a master with this outcome, place in the queue and remaining TTL.
 func vote(k quorum.Outcome, place int, left time.Duration) round.Vote {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/testbed"
 )
 
 // A call that cannot use a lingering lease waits behind a call that comes while the lease is being released, and gets
@@ -55,7 +56,7 @@ func TestTryWhenLingeringLeaseExpires(t *testing.T) {
 		h, result := &lease.Hold{}, make(chan error, 1)
 		p.mu.Lock()
 		p.ending = func() {
-			a := &lease.Attempt{Op: "try", Name: "n", Keys: keysOf("n"), Terms: terms()}
+			a := &lease.Attempt{Op: "try", Name: "n", Keys: testbed.Keys("n"), Terms: terms()}
 			result <- p.Try(t.Context(), a, h, 0)
 		}
 		p.mu.Unlock()

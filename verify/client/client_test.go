@@ -97,7 +97,7 @@ func start(t *testing.T, urls []string, env ...string) *python {
 		}
 	})
 	p := &python{t, in, bufio.NewScanner(out)}
-	until(t, fmt.Sprint(len(urls), " masters count"), func() bool { return p.do("votes") == int64(len(urls)) })
+	redistest.Eventually(t, fmt.Sprint(len(urls), " masters count"), func() bool { return p.do("votes") == int64(len(urls)) })
 	return p
 }
 
@@ -151,21 +151,6 @@ func open(ctx context.Context, t *testing.T, urls []string, opts ...pool.Option)
 	return l
 }
 
-// until waits until done returns true.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	within(t, hang, what, done)
-}
-
-func within(t *testing.T, limit time.Duration, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not after %v", what, limit)
-		}
-	}
-}
-
 // A Locker of the library and a client in Python exclude each other, and wait for each other. Each waiter leaves the
 // queues when it has won.
 func TestClientsTakeTurns(t *testing.T) {
@@ -196,9 +181,14 @@ func TestClientsTakeTurns(t *testing.T) {
 		if token := p.do("acquire n 30000 0.5"); token != 0 {
 			t.Fatalf("the client in Python has acquired a held name with the token %d", token)
 		}
-		within(t, 15*time.Second, "a waiter that has given up has left", waiting(0)) // the masters drop it after 20 s
+		redistest.Await(t, 15*time.Second, func() string { // the masters drop it after 20 s
+			if !waiting(0)() {
+				return "a waiter that has given up has not left"
+			}
+			return ""
+		})
 		p.ask("acquire n 30000 60")
-		until(t, "the client in Python waits", waiting(1))
+		redistest.Eventually(t, "the client in Python waits", waiting(1))
 		if err := lock.Unlock(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +207,7 @@ func TestClientsTakeTurns(t *testing.T) {
 			}
 			next <- lock
 		}()
-		until(t, "the Locker waits", waiting(1))
+		redistest.Eventually(t, "the Locker waits", waiting(1))
 		if p.do("release n") != 1 {
 			t.Fatal("the release was not confirmed")
 		}
@@ -228,7 +218,7 @@ func TestClientsTakeTurns(t *testing.T) {
 		if err := lock.Unlock(ctx); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the queues are empty", waiting(0))
+		redistest.Eventually(t, "the queues are empty", waiting(0))
 	}
 }
 
@@ -247,7 +237,7 @@ func TestRestartedMastersDoNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "one master counts", func() bool { return rival.do("votes") == 1 })
+	redistest.Eventually(t, "one master counts", func() bool { return rival.do("votes") == 1 })
 	token := rival.do("acquire n 1000 0.5")
 	_, err := l.TryLock(ctx, "n")
 	if left := holder.do("left n"); left > 0 && (token != 0 || err == nil) {
@@ -260,7 +250,7 @@ func TestRestartedMastersDoNotCount(t *testing.T) {
 	if !long.Enabled() {
 		return
 	}
-	until(t, "the quarantines have ended", func() bool { return rival.do("votes") == 3 })
+	redistest.Eventually(t, "the quarantines have ended", func() bool { return rival.do("votes") == 3 })
 	if token := rival.do("acquire n 1000 60"); token <= first {
 		t.Errorf("after the quarantines, the token %d follows %d", token, first)
 	}
@@ -275,10 +265,10 @@ func TestMasterWithLeaptClockDoesNotCount(t *testing.T) {
 	urls, ctx := admit(t, []*redisproc.Server{shifted[0].Server, shifted[1].Server, shifted[2].Server})
 	p := start(t, urls)
 	shifted[0].Shift(20 * time.Second)
-	until(t, "the clock is ahead", func() bool { return p.do("ahead") > 15e6 })
-	until(t, "two masters count", func() bool { return p.do("votes") == 2 })
+	redistest.Eventually(t, "the clock is ahead", func() bool { return p.do("ahead") > 15e6 })
+	redistest.Eventually(t, "two masters count", func() bool { return p.do("votes") == 2 })
 	shifted[0].Shift(0)
-	until(t, "the clock is right", func() bool { return p.do("ahead") < 5e6 })
+	redistest.Eventually(t, "the clock is right", func() bool { return p.do("ahead") < 5e6 })
 	if n := p.do("votes"); n != 2 {
 		t.Fatalf("%d masters count after the clock of one has jumped and come back, want 2", n)
 	}
@@ -288,7 +278,7 @@ func TestMasterWithLeaptClockDoesNotCount(t *testing.T) {
 	if err := shifted[1].Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "one master counts", func() bool { return p.do("votes") == 1 })
+	redistest.Eventually(t, "one master counts", func() bool { return p.do("votes") == 1 })
 }
 
 // Two clients in Python and two Lockers use the same names, while masters restart without their data. The history of
@@ -339,7 +329,7 @@ func TestHistoryWithRestarts(t *testing.T) {
 	progress := func() {
 		t.Helper()
 		before := holds()
-		until(t, "each client has acquired locks", func() bool {
+		redistest.Eventually(t, "each client has acquired locks", func() bool {
 			now := holds()
 			for i := range now {
 				if now[i] < before[i]+20 {
@@ -357,16 +347,16 @@ func TestHistoryWithRestarts(t *testing.T) {
 	if err := list[4].Resume(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the paused master counts", func() bool { return pythons[0].do("votes") == 5 })
+	redistest.Eventually(t, "the paused master counts", func() bool { return pythons[0].do("votes") == 5 })
 	for i, s := range list[:2] {
 		if err := s.Restart(ctx); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the restarted master does not count", func() bool { return pythons[0].do("votes") == int64(4-i) })
+		redistest.Eventually(t, "the restarted master does not count", func() bool { return pythons[0].do("votes") == int64(4-i) })
 		progress()
 	}
 	if long.Enabled() {
-		until(t, "the quarantines have ended", func() bool { return pythons[0].do("votes") == 5 })
+		redistest.Eventually(t, "the quarantines have ended", func() bool { return pythons[0].do("votes") == 5 })
 		if err := list[2].Restart(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -68,6 +68,20 @@ func Until(ok func() bool) bool {
 	return true
 }
 
+// Await calls problem until it returns "". It ends the test with the last problem if that takes longer than bound.
+func Await(t testing.TB, bound time.Duration, problem func() string) {
+	t.Helper()
+	for end := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {
+		last := problem()
+		if last == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %v: %s", bound, last)
+		}
+	}
+}
+
 // Eventually ends the test unless ok returns true within two minutes.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
