@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -22,15 +23,10 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	ctx := bounded(t)
 	began := time.Now()
 	for range 2 { // the second call must do nothing
-		if err := redlocktest.Admit(ctx, urls(five)...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, redlocktest.Admit(ctx, urls(five)...))
 	}
 	locker := open(t, five)
-	lock, err := locker.Lock(ctx, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(locker.Lock(ctx, "first"))(t)
 	took := time.Since(began).Round(time.Millisecond)
 	t.Logf("the first lock was acquired %v after the start of the admission", took)
 	if took > firstLockBound {
@@ -39,9 +35,7 @@ func TestFirstLockOnFreshServers(t *testing.T) {
 	if err := lock.Unlock(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := locker.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, locker.WaitReady(ctx))
 	for _, m := range admin.Of(locker).Masters() {
 		if m.State != "voting" {
 			t.Errorf("the state of %s is %s, want voting: %v", m.Addr, m.State, m.Err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
@@ -45,15 +46,9 @@ func TestComposeGivesFiveMasters(t *testing.T) {
 }
 
 func composed(t *testing.T, tool []string) {
-	version, err := exec.Command(tool[0], append(slices.Clone(tool[1:]), "version")...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := must.Get(exec.Command(tool[0], append(slices.Clone(tool[1:]), "version")...).Output())(t)
 	t.Logf("%.60s", version)
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(".."))(t)
 	ports := freePorts(t)
 	run := func(ctx context.Context, args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, tool[0], append(slices.Clone(tool[1:]), args...)...)
@@ -85,9 +80,7 @@ func composed(t *testing.T, tool []string) {
 		addresses = append(addresses, fmt.Sprintf("redis://127.0.0.1:%s%d", ports, i))
 	}
 	for _, u := range addresses {
-		if err := awaitPing(ctx, u); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, awaitPing(ctx, u))
 	}
 	allHealthy(t)
 	lockOnce(ctx, t, addresses)
@@ -98,10 +91,7 @@ func composed(t *testing.T, tool []string) {
 func freePorts(t *testing.T) string {
 	t.Helper()
 	for range 50 {
-		port, err := redisproc.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
+		port := must.Get(redisproc.FreePort())(t)
 		free := true
 		for i := 1; i <= 5 && free; i++ {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d%d", port/10, i))
@@ -122,10 +112,7 @@ func allHealthy(t *testing.T) {
 	t.Helper()
 	x := &deployment{T: t}
 	redistest.Await(x, hang, func() string {
-		list, err := engine.ours(t.Context(), func(s string) bool { return s == engine.session })
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(engine.ours(t.Context(), func(s string) bool { return s == engine.session }))(t)
 		healthy := 0
 		for _, c := range list {
 			if c.Labels[composeLabel] == composePrefix+engine.session && strings.Contains(c.Status, "(healthy)") {

@@ -15,6 +15,7 @@ import (
 	"github.com/ory/dockertest/v3"
 	"github.com/ory/dockertest/v3/docker"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
@@ -124,9 +125,7 @@ func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 	}
 	wg.Wait()
 	t.Cleanup(func() { removeAll(t, made) })
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 	list := make([]Master, n)
 	for i, c := range made {
 		list[i] = c

@@ -7,16 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // H74: the tests pass with and without a Docker engine, an image, a way to pull an image, and a redis-server. A
 // skipped test names what it needs. This test runs two other tests in each environment that can be simulated here.
 func TestTestsPassInEachEnvironment(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	nowhere := t.TempDir()
 	noEngine := []string{"DOCKER_HOST=unix://" + filepath.Join(nowhere, "none.sock")}
 	noImage := []string{"REDLOCK_TEST_IMAGE=127.0.0.1:1/none:1"} // no registry listens on this port

@@ -16,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	clients "github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -25,9 +26,7 @@ import (
 func admitted(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	l := open(t, list, opts...)
-	if err := admin.Of(l).Admit(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admin.Of(l).Admit(bounded(t)))
 	return l
 }
 
@@ -69,9 +68,7 @@ func TestOtherLibrariesAreIndependent(t *testing.T) {
 	l := admitted(t, five)
 	old := redsyncOver(t, five)
 	theirs := old.NewMutex("orders:42", redsync.WithExpiry(hang), redsync.WithTries(1))
-	if err := theirs.LockContext(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, theirs.LockContext(bounded(t)))
 	// A Redisson client stores a hash of its holders in the key with the name, and publishes releases on a channel.
 	const redisson, holder = "orders:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
 	for _, m := range five {
@@ -157,19 +154,14 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 func TestClientsOfRESP3(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
-	c, err := net.DialTimeout("tcp", hostPort(five[0].URL()), 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.DialTimeout("tcp", hostPort(five[0].URL()), 5*time.Second))(t)
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(hang))
 	r := bufio.NewReader(c)
 	say := func(line, want string) {
 		t.Helper()
 		if line != "" {
-			if _, err := c.Write([]byte(line + "\r\n")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Write([]byte(line + "\r\n")))(t)
 		}
 		for {
 			got, err := r.ReadString('\n')
@@ -187,9 +179,7 @@ func TestClientsOfRESP3(t *testing.T) {
 	say("PSUBSCRIBE redlock:inbox:*", ">3")
 	lock := take(t, l, "job")
 	for on, n := clients.HeldOn(lock); on < n; on, n = clients.HeldOn(lock) { // until the lock is held on every master
-		if err := lock.Extend(bounded(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lock.Extend(bounded(t)))
 	}
 	say("HGETALL redlock:{job}", "%")
 	waiter := admitted(t, five)

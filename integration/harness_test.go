@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // readyBound is the maximum time until a master answers.
@@ -58,9 +60,7 @@ func each(t testing.TB, do func(Master, context.Context) error, list ...Master) 
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errs...))
 }
 
 // A setup configures the masters of a test. The zero setup configures plain servers without persistence.

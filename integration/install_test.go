@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/zip"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 const rootModule = "github.com/redlock-go/redlock"
@@ -96,9 +97,7 @@ func TestReleasedModulesCanBeInstalled(t *testing.T) {
 	if out := run(dir, filepath.Join(bin, "redlock"), "version"); !strings.HasPrefix(out, "redlock "+version+",") {
 		t.Errorf("the installed command prints an unexpected version: %s", out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(user), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(user), 0o644))
 	run(dir, "go", "mod", "init", "example.com/user")
 	run(dir, "go", "get", rootModule+"@"+version, rootModule+"/redlockotel@"+version, rootModule+"/redlockprom@"+version,
 		rootModule+"/redlockgoredis@"+version, rootModule+"/redlockrueidis@"+version, rootModule+"/redlockvalkey@"+version,
@@ -111,10 +110,7 @@ func TestReleasedModulesCanBeInstalled(t *testing.T) {
 
 func goEnv(t *testing.T, name string) string {
 	t.Helper()
-	out, err := exec.Command("go", "env", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "env", name).Output())(t)
 	return strings.TrimSpace(string(out))
 }
 
@@ -138,29 +134,17 @@ func serve(t *testing.T) (proxy, version string) {
 			m.Path += "/" + dir
 		}
 		at := filepath.Join(proxy, m.Path, "@v")
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(at, 0o755))
 		tree := filepath.Join("..", filepath.FromSlash(dir))
-		mod, err := os.ReadFile(filepath.Join(tree, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		mod := must.Get(os.ReadFile(filepath.Join(tree, "go.mod")))(t)
 		for name, text := range map[string]string{
 			"list": version + "\n", version + ".info": fmt.Sprintf(`{"Version":%q}`, version), version + ".mod": string(mod),
 		} {
-			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(at, name), []byte(text), 0o644))
 		}
-		f, err := os.Create(filepath.Join(at, version+".zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Create(filepath.Join(at, version+".zip")))(t)
 		defer f.Close()
-		if err := zip.CreateFromDir(f, m, tree); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, zip.CreateFromDir(f, m, tree))
 	}
 	return proxy, version
 }
@@ -169,17 +153,12 @@ func serve(t *testing.T) (proxy, version string) {
 // contains a replacement, because "go install" refuses replacements.
 func requires(t *testing.T, dir string) (version string) {
 	t.Helper()
-	out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("..", dir, "go.mod")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "mod", "edit", "-json", filepath.Join("..", dir, "go.mod")).Output())(t)
 	var mod struct {
 		Require []module.Version
 		Replace []any
 	}
-	if err := json.Unmarshal(out, &mod); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &mod))
 	if len(mod.Replace) > 0 {
 		t.Errorf("the go.mod of %s contains a replace", dir)
 	}

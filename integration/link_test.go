@@ -9,6 +9,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
@@ -28,14 +29,9 @@ type link struct {
 func newLink(t testing.TB, name, upstream string) *link {
 	t.Helper()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics write to standard output regardless of their logger
-	port, err := redisproc.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must.Get(redisproc.FreePort())(t)
 	l := &link{t: t, name: name, upstream: upstream, addr: fmt.Sprint("127.0.0.1:", port)}
-	if err := l.up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.up())
 	t.Cleanup(l.down)
 	return l
 }

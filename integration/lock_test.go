@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -12,14 +13,8 @@ import (
 // open returns a Locker over the masters. Its pool considers a master down after a second without a reply.
 func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
-	p, err := pool.Open(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := redlock.New(p, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(pool.Open(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second)))(t)
+	l := must.Get(redlock.New(p, opts...))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Errorf("Close failed: %v", err)

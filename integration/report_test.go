@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // reportEnv names an environment variable with a file. Each scenario appends to the file its number and its row of
@@ -129,14 +130,9 @@ func (x *deployment) report() {
 	}
 	row := fmt.Sprintf("%02d | %s | %d of %d | %s | %s | %d of %d | %s |\n", x.sc.number, x.sc.name, s.granted, s.calls,
 		milliseconds(s.median), milliseconds(s.worst), s.lost, processes, shorten(s.sample))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		x.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))(x)
 	defer f.Close()
-	if _, err := f.WriteString(row); err != nil {
-		x.Fatal(err)
-	}
+	must.Get(f.WriteString(row))(x)
 }
 
 func milliseconds(d time.Duration) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
@@ -120,14 +121,8 @@ func newDeployment(t *testing.T, sc scenario) *deployment {
 // open returns a Locker in this process that reaches the masters in the same way as the workload.
 func (x *deployment) open() *redlock.Locker {
 	x.Helper()
-	p, err := dialPool(x.args)
-	if err != nil {
-		x.Fatal(err)
-	}
-	l, err := redlock.New(p, x.args.options()...)
-	if err != nil {
-		x.Fatal(err)
-	}
+	p := must.Get(dialPool(x.args))(x)
+	l := must.Get(redlock.New(p, x.args.options()...))(x)
 	x.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			x.Errorf("Close failed: %v", err)
@@ -181,9 +176,7 @@ func (x *deployment) progress(since string) {
 	want[slotName], want[leaderName] = true, true
 	seen := len(x.history.Events)
 	redistest.Await(x, 2*hang, func() string {
-		if err := x.history.More(); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, x.history.More())
 		for ; seen < len(x.history.Events); seen++ {
 			e := x.history.Events[seen]
 			if e.Call >= from && e.OK() && (e.Op == history.Lock || e.Op == history.Alive) {
@@ -226,9 +219,7 @@ func (x *deployment) wholeHolds() {
 	whole := make(map[string]bool)
 	seen := 0
 	redistest.Await(x, hang, func() string {
-		if err := x.history.More(); err != nil {
-			x.Fatal(err)
-		}
+		must.Do(x, x.history.More())
 		for ; seen < len(x.history.Events); seen++ {
 			if e := x.history.Events[seen]; e.Op == history.Alive {
 				whole[e.Name] = e.On >= x.holding()
@@ -283,9 +274,7 @@ func (x *deployment) finish() {
 	}
 	wg.Wait()
 	x.noLocks()
-	if err := x.history.More(); err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, x.history.More())
 	if err := history.Check(x.history.Events); err != nil {
 		x.Error(err)
 	}
@@ -295,10 +284,7 @@ func (x *deployment) finish() {
 func (x *deployment) noLocks() {
 	x.Helper()
 	words := func(m Master, name string, args ...any) []string {
-		list, err := redis.Strings(command(x, m, name, args...), nil)
-		if err != nil {
-			x.Fatal(err)
-		}
+		list := must.Get(redis.Strings(command(x, m, name, args...), nil))(x)
 		return list
 	}
 	for _, m := range x.list {

@@ -3,6 +3,8 @@ package integration
 import (
 	"os"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // Faults of the client processes.
@@ -33,7 +35,5 @@ func (x *deployment) replace(w *client) {
 
 func (x *deployment) signal(w *client, s os.Signal) {
 	x.Helper()
-	if err := w.Cmd.Process.Signal(s); err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, w.Cmd.Process.Signal(s))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock/admin"
 )
@@ -17,10 +18,7 @@ import (
 // SETUSER.
 func documentedRights(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/run.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/run.md"))(t)
 	_, rest, found := strings.Cut(string(text), "\nACL SETUSER lock on >password ")
 	line, _, ended := strings.Cut(rest, "\n")
 	if !found || !ended {
@@ -105,19 +103,13 @@ func (m login) URL() string {
 // private CA of the masters.
 func speaksTLS(t *testing.T) setup {
 	dir := redistest.Certificates(t)
-	cfg, err := redistest.ClientTLS(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(redistest.ClientTLS(dir))(t)
 	return setup{tls: true, dir: dir, dial: []redis.DialOption{redis.DialTLSConfig(cfg)},
 		args: redistest.TLSArgs(dir, "yes")}
 }
 
 func withoutCertificate(x *deployment) *tls.Config {
-	cfg, err := redistest.ClientTLS(x.args.TLSDir)
-	if err != nil {
-		x.Fatal(err)
-	}
+	cfg := must.Get(redistest.ClientTLS(x.args.TLSDir))(x)
 	cfg.Certificates = nil
 	return cfg
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -98,9 +99,7 @@ func (x *deployment) twoThenThree(word string, spoil func(m Master)) {
 		spoil(m)
 	}
 	x.wait(1500 * time.Millisecond)
-	if err := x.history.More(); err != nil {
-		x.Fatal(err)
-	}
+	must.Do(x, x.history.More())
 	x.mustKeep(summarise(x.history.Events, x.began, history.Stamp()), true)
 	spoil(x.list[2])
 	redistest.Await(x, hang, func() string {

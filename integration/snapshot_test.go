@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -132,9 +133,7 @@ func TestIncompatibleChangesMustBeNamed(t *testing.T) {
 		if err != nil || !strings.Contains(string(content), old) {
 			t.Fatalf("%s has no %q: %v", name, old, err)
 		}
-		if err := os.WriteFile(path, []byte(strings.Replace(string(content), old, text, 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(strings.Replace(string(content), old, text, 1)), 0o644))
 	}
 	compare := func() (said string, ok bool) {
 		t.Helper()
@@ -169,7 +168,5 @@ func onlyHere(t *testing.T, path string) {
 		}
 		text = line.ReplaceAll(text, fmt.Appendf(nil, "${1}%s: [%s]", key, value))
 	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o644))
 }

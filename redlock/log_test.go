@@ -347,8 +347,8 @@ func TestLogInJSON(t *testing.T) {
 	}, memory.Fresh())
 }
 
-// The log says a thing once for all masters when five are new, full or away, and calls wait. TestMain checks that no line
-// of any test has more than 500 bytes.
+// The log says a thing once for all masters when five are new, full or away, and calls wait. TestMain checks that no
+// line of any test has more than 500 bytes.
 func TestLogSaysAThingOnce(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		var book logbook

@@ -232,9 +232,9 @@ func TestMasterList(t *testing.T) {
 	})
 }
 
-// H98: client b, whose list differs in one master, reads the record of master 1 between two outages of that master, which
-// never loses its record. In the second outage the quarantines end, or the client is frozen, or its wall clock is set
-// forward, so that it must not conclude that the master was down for a whole quarantine.
+// H98: client b, whose list differs in one master, reads the record of master 1 between two outages of that master,
+// which never loses its record. In the second outage the quarantines end, or the client is frozen, or its wall clock is
+// set forward, so that it must not conclude that the master was down for a whole quarantine.
 func TestMasterListAndOutages(t *testing.T) {
 	for what, second := range map[string]struct {
 		after, ended time.Duration

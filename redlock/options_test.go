@@ -16,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -43,10 +44,7 @@ func farPool(t *testing.T, n int) *pool.Pool {
 
 func farLocker(t *testing.T, opts ...Option) *Locker {
 	t.Helper()
-	l, err := New(farPool(t, 3), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(farPool(t, 3), opts...))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -229,10 +227,7 @@ func TestNewRefusesNoPoolAndTooManyMasters(t *testing.T) {
 	isInvalid(t, err, "nil")
 	_, err = New(farPool(t, quorum.Most+1))
 	isInvalid(t, err, "65 masters", "64")
-	l, err := New(farPool(t, quorum.Most))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(farPool(t, quorum.Most)))(t)
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}

@@ -118,8 +118,9 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// A reader cannot become a writer, which is no reason to refuse a writer after the reader has ended. Readers and writers
-// can re-enter as readers. A Downgrade with a context of the writer's lock, which ends, is refused before anything ends.
+// A reader cannot become a writer, which is no reason to refuse a writer after the reader has ended. Readers and
+// writers can re-enter as readers. A Downgrade with a context of the writer's lock, which ends, is refused before
+// anything ends.
 func TestUpgradesAndReentriesOfReaders(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		s := w.locker().RWLock("x")

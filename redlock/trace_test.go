@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -15,14 +16,8 @@ import (
 func nearLocker(t testing.TB, opts ...Option) *Locker {
 	t.Helper()
 	masters := memory.New(3)
-	p, err := masters.Pool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := New(p, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(masters.Pool())(t)
+	l := must.Get(New(p, opts...))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(l.Close(), p.Close()); err != nil {
 			t.Error(err)
@@ -41,13 +36,8 @@ func BenchmarkTrace(b *testing.B) {
 			l := nearLocker(b, WithTrace(trace))
 			b.ReportAllocs()
 			for b.Loop() {
-				k, err := l.Lock(b.Context(), "n")
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := k.Unlock(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				k := must.Get(l.Lock(b.Context(), "n"))(b)
+				must.Do(b, k.Unlock(b.Context()))
 			}
 		})
 	}
@@ -65,9 +55,7 @@ func TestMissingTraceAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for the events of a pair", n)
 	}
 	closed := nearLocker(t)
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, closed.Close())
 	if n := testing.AllocsPerRun(100, func() { _, _ = closed.Lock(t.Context(), "n") }); n != 0 {
 		t.Errorf("%v allocations for a call that does nothing", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 func TestImportWithDeadContextSendsNothing(t *testing.T) {
@@ -16,9 +17,7 @@ func TestImportWithDeadContextSendsNothing(t *testing.T) {
 	if k, err := l.Import(ctx, text); k != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("Import with a cancelled context returned %v, %v", k, err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	if k, err := l.Import(t.Context(), text); k != nil || !errors.Is(err, ErrClosed) {
 		t.Errorf("Import after Close returned %v, %v", k, err)
 	}

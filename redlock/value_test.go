@@ -120,8 +120,8 @@ func TestValueReachesAllMasters(t *testing.T) {
 	})
 }
 
-// Each kind of call gives its function the lock that owns the context, with a token, some validity, and, unless it is of
-// an RWLock, a value; a re-entry sets the value of the lock.
+// Each kind of call gives its function the lock that owns the context, with a token, some validity, and, unless it is
+// of an RWLock, a value; a re-entry sets the value of the lock.
 func TestFunctionGetsItsLock(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()

@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/memory"
+	step "github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/testbed"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -50,21 +51,11 @@ func (c tester) withTimeout(d time.Duration) context.Context {
 // must ends the test if an error is not nil.
 func (c tester) must(errs ...error) {
 	c.Helper()
-	if err := errors.Join(errs...); err != nil {
-		c.Fatal(err)
-	}
+	step.Do(c, errs...)
 }
 
 // must returns the value of a call, and ends the test if the call has failed: must(l.Lock(ctx, "n"))(t).
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+func must[T any](v T, err error) func(t testing.TB) T { return step.Get(v, err) }
 
 // noError is like must, but the test continues.
 func (c tester) noError(errs ...error) {

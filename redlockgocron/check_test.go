@@ -11,6 +11,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockgocron"
@@ -41,10 +42,7 @@ func (s stuck) Next(time.Time) time.Time { return time.Time(s) }
 // Settings that cannot work are refused, with a text that names the setting.
 func TestRefused(t *testing.T) {
 	locker, _ := redlocktest.NewLocker(t, 1)
-	never, err := cron.ParseStandard("0 0 30 2 *")
-	if err != nil {
-		t.Fatal(err)
-	}
+	never := must.Get(cron.ParseStandard("0 0 30 2 *"))(t)
 	minute := redlockgocron.Every(time.Minute)
 	once := stuck(time.Now().Add(time.Hour))
 	for name, c := range map[string]struct {
@@ -85,10 +83,7 @@ func TestNil(t *testing.T) {
 	err = redlockgocron.NewElector(nil, "scheduler").Run(t.Context())
 	refused(t, "Run of an Elector without a Locker", err, "NewElector", "the redlock.Locker is nil")
 
-	runs, err := redlockgocron.NewLocker(locker, minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(redlockgocron.NewLocker(locker, minute))(t)
 	for name, task := range map[string]func(){
 		"Locker.Task":  func() { runs.Task(nil) },
 		"Elector.Task": func() { redlockgocron.NewElector(locker, "scheduler").Task(nil) },
@@ -145,10 +140,7 @@ func TestMinHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := runs.Lock(t.Context(), "report")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(runs.Lock(t.Context(), "report"))(t)
 		if err := lock.Unlock(context.Background()); err != nil {
 			t.Error(err)
 		}

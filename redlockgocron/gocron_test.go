@@ -15,6 +15,7 @@ import (
 	"github.com/jonboulle/clockwork"
 	"github.com/robfig/cron/v3"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockgocron"
@@ -53,15 +54,9 @@ func (c shifted) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 // locker returns a Locker of redlock for a program.
 func (f *fleet) locker() *redlock.Locker {
 	f.Helper()
-	p, err := f.masters.Pool()
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := must.Get(f.masters.Pool())(f)
 	f.Cleanup(func() { p.Close() })
-	l, err := redlock.New(p)
-	if err != nil {
-		f.Fatal(err)
-	}
+	l := must.Get(redlock.New(p))(f)
 	f.Cleanup(func() { l.Close() })
 	return l
 }
@@ -87,10 +82,7 @@ func (f *fleet) program(i int, skew, work time.Duration, opts ...redlockgocron.O
 		time.Sleep(work)
 		return ctx.Err()
 	})
-	scheduler, err := gocron.NewScheduler(gocron.WithClock(clock))
-	if err != nil {
-		f.Fatal(err)
-	}
+	scheduler := must.Get(gocron.NewScheduler(gocron.WithClock(clock)))(f)
 	f.Cleanup(func() { _ = scheduler.Shutdown() })
 	failed := func(_ uuid.UUID, _ string, err error) {
 		f.mu.Lock()
@@ -195,10 +187,7 @@ func TestRunning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := runs.Lock(t.Context(), "report")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(runs.Lock(t.Context(), "report"))(t)
 		now = now.Add(interval)
 		_, err = runs.Lock(t.Context(), "report")
 		says(t, err, redlockgocron.ErrRunning, `job "report"`, "a Locker of its own")
@@ -226,10 +215,7 @@ func TestElector(t *testing.T) {
 		var stops []func()
 		for i := range 2 {
 			e := redlockgocron.NewElector(f.locker(), "scheduler")
-			scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			scheduler := must.Get(gocron.NewScheduler(gocron.WithDistributedElector(e)))(t)
 			defer func() { _ = scheduler.Shutdown() }()
 			task := e.Task(func(ctx context.Context, lock *redlock.Lock) error {
 				mu.Lock()
@@ -237,9 +223,7 @@ func TestElector(t *testing.T) {
 				ran = append(ran, i)
 				return errors.Join(ctx.Err(), lock.Err())
 			})
-			if _, err := scheduler.NewJob(gocron.DurationJob(300*time.Millisecond), task); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(scheduler.NewJob(gocron.DurationJob(300*time.Millisecond), task))(t)
 			scheduler.Start()
 			if err := e.IsLeader(t.Context()); !errors.Is(err, redlockgocron.ErrNotLeader) {
 				t.Errorf("before Run, IsLeader returned %v", err)
@@ -299,14 +283,8 @@ func TestSummerTime(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		daily, err := cron.ParseStandard(c.crontab)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := time.ParseInLocation(time.DateOnly, c.from, zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		daily := must.Get(cron.ParseStandard(c.crontab))(t)
+		at := must.Get(time.ParseInLocation(time.DateOnly, c.from, zone))(t)
 		at = at.Add(3 * time.Hour)
 		for _, next := range c.want {
 			at = daily.Next(at)

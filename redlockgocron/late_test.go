@@ -10,19 +10,14 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlockgocron"
 )
 
 // The errors of a call that runs no job say which job, when, how far from its time, and what to do.
 func TestTexts(t *testing.T) {
-	daily, err := cron.ParseStandard("CRON_TZ=UTC 30 2 * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := cron.ParseStandard("CRON_TZ=UTC 0,10 9 * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
+	daily := must.Get(cron.ParseStandard("CRON_TZ=UTC 30 2 * * *"))(t)
+	two := must.Get(cron.ParseStandard("CRON_TZ=UTC 0,10 9 * * *"))(t)
 	for _, c := range []struct {
 		schedule redlockgocron.Schedule
 		now      string // the time of the call
@@ -35,10 +30,7 @@ func TestTexts(t *testing.T) {
 		{two, "09:14:00", "4m0s after its time 2026-11-28T09:10:00Z"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			now, err := time.Parse(time.DateTime, "2026-11-28 "+c.now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			now := must.Get(time.Parse(time.DateTime, "2026-11-28 "+c.now))(t)
 			runs, err := redlockgocron.NewLocker(newFleet(t).locker(), c.schedule,
 				redlockgocron.WithClock(func() time.Time { return now }))
 			if err != nil {
@@ -69,10 +61,7 @@ func says(t *testing.T, err, want error, parts ...string) {
 func TestDocStartsAtScheduledTime(t *testing.T) {
 	const line = "gocron.WithStartAt(gocron.WithStartDateTime(minute.Next(time.Now())))"
 	for _, file := range []string{"doc.go", "example_test.go"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		if !strings.Contains(string(text), line) {
 			t.Errorf("%s lacks %s", file, line)
 		}

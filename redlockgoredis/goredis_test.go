@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/pooltest"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -65,10 +66,7 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	l, err := redlock.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(redlock.New(p))(t)
 	defer l.Close()
 	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("a lock was acquired with a wrong password, or the error contains the password: %v", err)
@@ -97,10 +95,7 @@ func TestConnections(t *testing.T) {
 				defer client.Close()
 				o = client.Options()
 			}
-			m, err := redlockgoredis.Master(o, pool.WithDialTimeout(10*time.Second))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(redlockgoredis.Master(o, pool.WithDialTimeout(10*time.Second)))(t)
 			masters = append(masters, m)
 		}
 		p, err := pool.New(masters)
@@ -139,10 +134,7 @@ func onCluster(t *testing.T, secure bool) {
 	client := redis.NewClusterClient(o)
 	defer client.Close()
 	for _, o := range []*redis.ClusterOptions{o, client.Options()} {
-		pools, err := redlockgoredis.Buckets(o, 5, pool.AllowTwoHolders())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pools := must.Get(redlockgoredis.Buckets(o, 5, pool.AllowTwoHolders()))(t)
 		pooltest.Buckets(t, pools, func(key string) (int64, error) { return client.Exists(t.Context(), key).Result() })
 	}
 }
@@ -174,10 +166,7 @@ func TestRefused(t *testing.T) {
 
 // The table of options in the guide has the default timeouts of this version of go-redis.
 func TestGuideHasDefaultTimeouts(t *testing.T) {
-	page, err := os.ReadFile("../docs/guide.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/guide.md"))(t)
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	o := client.Options()

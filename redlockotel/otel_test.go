@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockotel"
@@ -67,10 +68,7 @@ func observed(t *testing.T, opts ...redlockotel.Option) *deployment {
 
 func (f *deployment) lock(name string) *redlock.Lock {
 	f.Helper()
-	k, err := f.Lock(f.Context(), name)
-	if err != nil {
-		f.Fatal(err)
-	}
+	k := must.Get(f.Lock(f.Context(), name))(f)
 	return k
 }
 
@@ -128,9 +126,7 @@ func (f *deployment) series() map[string]float64 {
 	f.Helper()
 	synctest.Wait() // votes after the deciding one arrive later
 	var all metricdata.ResourceMetrics
-	if err := f.reader.Collect(context.Background(), &all); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, f.reader.Collect(context.Background(), &all))
 	got := map[string]float64{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -230,12 +226,8 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		if s, at := f.last(); s.Name != "redlock try lock" || at["error.type"] != "held" || s.Status.Code != codes.Unset {
 			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
 		}
-		if err := k.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-waited; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Unlock(t.Context()))
+		must.Do(t, <-waited)
 		synctest.Wait() // the events of both unlocks are reported
 		seen := 0
 		for _, s := range f.spans.GetSpans() {
@@ -271,9 +263,7 @@ func TestMetricsOfLocks(t *testing.T) {
 			"redlock.wait.duration s {error.type=held,redlock.operation=try lock}": 1, "redlock.attempts {attempt} {}": 2,
 		})
 		after(time.Second)
-		if err := a.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Unlock(t.Context()))
 		f.has(map[string]float64{"redlock.held {lock} {}": 1, "redlock.hold.duration s {}": 1})
 		after(3 * time.Second) // a lock is extended every third of its TTL
 		f.has(map[string]float64{"redlock.extensions {extension} {}": 1})
@@ -294,16 +284,12 @@ func TestValueChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
 		k := f.lock("a")
-		if err := k.SetValue(t.Context(), "v1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.SetValue(t.Context(), "v1"))
 		if s, at := f.last(); s.Name != "redlock set value" || at["redlock.name"] != "a" || s.Status.Code != codes.Unset ||
 			at["redlock.token"] != strconv.FormatInt(k.Token(), 10) {
 			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
 		}
-		if err := k.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Unlock(t.Context()))
 		if err := k.SetValue(t.Context(), "v2"); !errors.Is(err, redlock.ErrReleased) {
 			t.Fatal(err)
 		}
@@ -334,9 +320,7 @@ func TestMetricsOfMasters(t *testing.T) {
 		f.has(want)
 		f.masters.Master(0).Stop()
 		after(time.Millisecond)
-		if err := k.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Unlock(t.Context()))
 		synctest.Wait()
 		f.has(map[string]float64{
 			"redlock.quorum 1 {}": 1, "redlock.master.voting {master} {" + at(0) + "}": 0,
@@ -412,9 +396,7 @@ func TestScopeHasASchema(t *testing.T) {
 			t.Errorf("the scope of the spans is %+v, want the schema URL of the conventions", s.InstrumentationScope)
 		}
 		var all metricdata.ResourceMetrics
-		if err := errors.Join(f.reader.Collect(t.Context(), &all), k.Unlock(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(f.reader.Collect(t.Context(), &all), k.Unlock(t.Context())))
 		for _, m := range all.ScopeMetrics {
 			if m.Scope.SchemaURL != semconv.SchemaURL {
 				t.Errorf("the scope of the metrics is %+v, want the schema URL of the conventions", m.Scope)
@@ -431,9 +413,7 @@ func TestWithNamesAddsAttributes(t *testing.T) {
 			return kind
 		}))
 		for _, name := range []string{"order:1", "order:2", "user:1"} {
-			if err := f.lock(name).Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.lock(name).Unlock(t.Context()))
 		}
 		f.has(map[string]float64{
 			"redlock.held {lock} {redlock.name=order}": 0, "redlock.hold.duration s {redlock.name=order}": 2,
@@ -441,9 +421,7 @@ func TestWithNamesAddsAttributes(t *testing.T) {
 			"redlock.attempts {attempt} {redlock.name=order}":                    2,
 		})
 		plain := observed(t)
-		if err := plain.lock("order:1").Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, plain.lock("order:1").Unlock(t.Context()))
 		for id := range plain.series() {
 			if strings.Contains(id, "name=order") {
 				t.Errorf("the series %s has a name without WithNames", id)

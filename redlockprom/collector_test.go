@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -35,19 +36,14 @@ func observed(t *testing.T, opts ...redlockprom.Option) *deployment {
 	f := &deployment{T: t, registry: prometheus.NewPedanticRegistry(), metrics: redlockprom.New(opts...)}
 	f.Locker, f.masters = redlocktest.NewLocker(t, 3, redlock.WithTrace(f.metrics.Trace()))
 	f.metrics.Watch(f.Locker)
-	if err := f.registry.Register(f.metrics); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.registry.Register(f.metrics))
 	synctest.Wait()
 	return f
 }
 
 func (f *deployment) lock(name string) *redlock.Lock {
 	f.Helper()
-	k, err := f.Lock(f.Context(), name)
-	if err != nil {
-		f.Fatal(err)
-	}
+	k := must.Get(f.Lock(f.Context(), name))(f)
 	return k
 }
 
@@ -56,10 +52,7 @@ func (f *deployment) lock(name string) *redlock.Lock {
 func (f *deployment) series() map[string]float64 {
 	f.Helper()
 	synctest.Wait() // votes after the deciding one arrive later
-	families, err := f.registry.Gather()
-	if err != nil {
-		f.Fatal(err)
-	}
+	families := must.Get(f.registry.Gather())(f)
 	all := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
@@ -111,9 +104,7 @@ func TestCounters(t *testing.T) {
 			"redlock_wait_seconds{op=try lock,outcome=held}": 1, "redlock_attempts_total{outcome=ok}": 2,
 			"redlock_lost_total{reason=lost}": 0, "redlock_lost_total{reason=max_hold}": 0,
 		})
-		if err := a.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Unlock(t.Context()))
 		f.has(map[string]float64{"redlock_held{}": 1, "redlock_hold_seconds{}": 1})
 		f.masters.Lose("b")
 		after(4 * time.Second) // the next extension detects the loss
@@ -202,9 +193,7 @@ func TestEachMasterHasMetrics(t *testing.T) {
 			"redlock_master_state{master=" + addr(0) + ",state=voting}": 0,
 			"redlock_waiting{reason=held}":                              0, "redlock_waiting{reason=no_quorum}": 0,
 		})
-		if err := k.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k.Unlock(t.Context()))
 		synctest.Wait()
 		f.has(map[string]float64{
 			"redlock_master_pending_releases{master=" + addr(0) + "}": 1,
@@ -240,9 +229,7 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 			t.Logf("a name that is not UTF-8 is refused: %v", err)
 		}
 		for _, name := range []string{"order:1", "order:2", "user:1"} {
-			if err := f.lock(name).Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.lock(name).Unlock(t.Context()))
 		}
 		f.has(map[string]float64{
 			"redlock_held{name=order}": 0, "redlock_hold_seconds{name=order}": 2, "redlock_hold_seconds{name=user}": 1,

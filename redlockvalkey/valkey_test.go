@@ -11,6 +11,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/pooltest"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -24,10 +25,7 @@ func TestServers(t *testing.T) {
 	_, secure, trust := redistest.Secure(t)
 	var dialled, asked atomic.Int32
 	at := func(i int) []string { return []string{servers[i].Addr()} }
-	unix, err := valkey.ParseURL("unix://" + servers[3].Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	unix := must.Get(valkey.ParseURL("unix://" + servers[3].Unix()))(t)
 	p, err := redlockvalkey.New([]valkey.ClientOption{
 		{InitAddress: []string{secure}, TLSConfig: trust},
 		{InitAddress: at(0), Username: "lock", Password: "secret", SelectDB: 3},
@@ -82,10 +80,7 @@ func onCluster(t *testing.T, secure bool) {
 	t.Helper()
 	addrs, trust := redistest.Cluster(t, pooltest.User, secure)
 	o := valkey.ClientOption{InitAddress: addrs[:2], Username: "lock", Password: "secret", TLSConfig: trust}
-	pools, err := redlockvalkey.Buckets(o, 5, pool.AllowTwoHolders())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pools := must.Get(redlockvalkey.Buckets(o, 5, pool.AllowTwoHolders()))(t)
 	pooltest.Buckets(t, pools, func(key string) (int64, error) {
 		o.DisableCache = true
 		client, err := valkey.NewClient(o)

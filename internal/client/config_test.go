@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/property"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
@@ -56,9 +57,7 @@ func TestOptionsOfACallChangeWhatTheLockerSays(t *testing.T) {
 	c := &Client{cfg: defaults()}
 	s := &c.cfg.Defaults
 	s.MinHold, s.Linger = time.Second, time.Minute
-	if err := c.cfg.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cfg.check())
 	locker, err := Apply(c, []CallOption(nil))
 	if err != nil || !locker.Fair || locker.Handoffs != 0 || locker.Linger != 0 {
 		t.Errorf("with a minimum hold: %+v, %v", locker, err)

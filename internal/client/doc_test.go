@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // The documentation lists the functions that a plain lock passes through. Each must exist in the file that is named.
@@ -18,10 +20,7 @@ func TestPathOfAMasterNamesWhatExists(t *testing.T) { namesWhatExists(t, "../mon
 // names a function which the file of the row does not declare.
 func namesWhatExists(t *testing.T, doc string, least int) {
 	t.Helper()
-	text, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(doc))(t)
 	row := regexp.MustCompile(`(?m)^//\t(\S+\.go) +(\w[\w.]*(?:, \w[\w.]*)*)(?:  .*)?$`)
 	rows := row.FindAllStringSubmatch(string(text), -1)
 	if len(rows) < least {

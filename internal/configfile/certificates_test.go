@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
@@ -39,9 +40,7 @@ func TestCertificatesAreReadForEachConnection(t *testing.T) {
 	whenDown(t, l, "unknown authority")
 	install(right, "ca.pem")
 	whenDown(t, l, "tls: ")
-	if err := os.Remove(filepath.Join(used, "client.key")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(used, "client.key")))
 	whenDown(t, l, "client.key: no such file")
 	install(right, "client.pem", "client.key")
 	whenUp(t, l)
@@ -54,9 +53,7 @@ func TestCredentialsOfSentinels(t *testing.T) {
 	used := t.TempDir()
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(used, "password"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(used, "password"), []byte(text), 0o600))
 	}
 	write("wrong\n")
 	l, shut := openFile(t, used, fmt.Sprintf(

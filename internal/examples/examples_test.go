@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 const module = "github.com/redlock-go/redlock/"
@@ -24,10 +26,7 @@ var packages = []string{"clock", "pool", "redlock", "redlock/admin", "redlock/re
 // Unwrap, String and LogValue are called by fmt, errors and slog, so an example of the type is enough for them.
 func TestEachExportedCallHasAnExample(t *testing.T) {
 	for _, path := range packages {
-		p, err := parse(filepath.Join("..", "..", path), module+path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(parse(filepath.Join("..", "..", path), module+path))(t)
 		for _, sentence := range append(without(p), internals(p)...) {
 			t.Error(sentence)
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // at returns the events of one hold. Its Lock call lasts from from-1 to from, and its Unlock call from until to
@@ -79,23 +81,13 @@ func TestCheckFindsViolations(t *testing.T) {
 func TestRecordedHistory(t *testing.T) {
 	dir := t.TempDir()
 	for process, events := range map[string][]Event{"b": at("n", "b", 2, 25, 30, 32), "a": at("n", "a", 1, 10, 20, 22)} {
-		r, err := NewRecorder(dir, process)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRecorder(dir, process))(t)
 		for _, e := range events {
-			if err := r.Put(e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Put(e))
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Close())
 	}
-	events, err := Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(Read(dir))(t)
 	holds, err := Holds(events)
 	if err != nil || len(holds) != 2 || holds[0].ID != "a" || holds[0].Until != 20 || holds[1].Left != 32 {
 		t.Fatalf("the holds are %+v, %v", holds, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -20,8 +21,8 @@ func bindTo(t *testing.T, h *Hold) context.Context {
 	return h.Context(t.Context())
 }
 
-// H25, H169: at the max hold, the contexts of all holds of the lease end before the release is sent, whether the Manager
-// or a call of the holder notices the end. Then the lease is extended no more.
+// H25, H169: at the max hold, the contexts of all holds of the lease end before the release is sent, whether the
+// Manager or a call of the holder notices the end. Then the lease is extended no more.
 func TestContextsEndBeforeMaxHoldRelease(t *testing.T) {
 	for how, notice := range map[string]func(h *Hold){
 		"Manager": func(*Hold) { after(2 * time.Second) },
@@ -36,9 +37,7 @@ func TestContextsEndBeforeMaxHoldRelease(t *testing.T) {
 			b, bounded, inner := newBed(t, 3), terms(), &Hold{}
 			bounded.MaxHold = 2 * time.Second
 			h := b.lock(bounded)
-			if err := h.Reenter(t.Context(), inner, bounded, 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Reenter(t.Context(), inner, bounded, 0))
 			outerCtx, cancel := context.WithCancel(bindTo(t, h)) // Done of a derived context, since Err of its parent is exact
 			defer cancel()
 			innerCtx, cancel := context.WithCancel(bindTo(t, inner))
@@ -80,9 +79,7 @@ func TestHolderWithoutHandoffsReleases(t *testing.T) {
 		none := terms()
 		none.Handoffs = 0
 		b.next = func() *Successor { return &Successor{First: successor, Terms: none, OnHandoff: func() {}} }
-		if err := h.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlock(t.Context()))
 		b.next = func() *Successor { t.Error("the hold was handed off"); return nil }
 		if err := successor.Unlock(t.Context()); err != nil {
 			t.Error(err)
@@ -165,9 +162,7 @@ func TestInnerUnlockInJointConfiguration(t *testing.T) {
 		still := terms()
 		still.Extend = false
 		h, inner := b.lock(still), &Hold{}
-		if err := h.Reenter(t.Context(), inner, still, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Reenter(t.Context(), inner, still, 0))
 		for i := range 3 { // the next masters answer first
 			b.Masters.Master(i).Delay(time.Millisecond)
 		}
@@ -245,9 +240,7 @@ func TestContextsAreNotKept(t *testing.T) {
 		if n := len(h.contexts); n > 200 {
 			t.Errorf("%d contexts are kept", n)
 		}
-		if err := h.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlock(t.Context()))
 		if lasting.Err() == nil {
 			t.Error("a context that had not ended did not end with the lock")
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/property"
 )
 
@@ -97,9 +98,7 @@ func TestTokensOfARange(t *testing.T) {
 			if n != int64(handoff) || l.tokens.next != h.Token()+1 || last != l.tokens.last {
 				t.Errorf("%d hand-offs: %+v after token %d, the masters were sent %d", handoff, l.tokens, h.Token(), last)
 			}
-			if err := h.Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Unlock(t.Context()))
 			<-time.After(time.Millisecond) // the next range begins at the masters' time
 			if next := b.lock(terms); next.Token() <= l.tokens.last {
 				t.Errorf("token %d follows a range that ends with %d", next.Token(), l.tokens.last)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -135,10 +136,7 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 	for _, text := range []string{
 		"*x\r\n", "*1\r\n:1\r\n", "*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$1\r\nabc\r\n", "*99999999999\r\n",
 	} {
-		nc, err := m.Dial(t.Context(), "tcp", m.Master(0).Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := must.Get(m.Dial(t.Context(), "tcp", m.Master(0).Addr()))(t)
 		go func() { _, _ = nc.Write([]byte(text)) }() // returns when the connection is closed, or earlier
 		if n, err := nc.Read(make([]byte, 1)); err == nil {
 			t.Errorf("the master replied to %q with %d bytes, want a closed connection", text, n)
@@ -148,10 +146,7 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 	if _, err := dial(t, m, 0).Do("PING"); err != nil {
 		t.Error(err)
 	}
-	nc, err := m.Dial(t.Context(), "tcp", m.Master(0).Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(m.Dial(t.Context(), "tcp", m.Master(0).Addr()))(t)
 	defer nc.Close()
 	plain := redis.NewConn(nc, 0, 0)
 	go func() { _, _ = nc.Write([]byte("\r\n*0\r\nPING\r\n")) }() // blank lines and empty arrays are skipped

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -33,10 +34,7 @@ func newMasters(t *testing.T, n int, opts ...memory.Option) *memory.Masters {
 // dial connects to a master as the pool does.
 func dial(t *testing.T, m *memory.Masters, i int) redis.Conn {
 	t.Helper()
-	nc, err := m.Dial(t.Context(), "tcp", m.Master(i).Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(m.Dial(t.Context(), "tcp", m.Master(i).Addr()))(t)
 	c := redis.NewConn(nc, 0, 0)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -87,10 +85,7 @@ func identity(info map[string]string) string {
 
 func info(t *testing.T, c redis.Conn, sections ...any) map[string]string {
 	t.Helper()
-	text, err := redis.String(c.Do("INFO", sections...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(redis.String(c.Do("INFO", sections...)))(t)
 	found := map[string]string{}
 	for line := range strings.SplitSeq(text, "\r\n") {
 		if key, value, ok := strings.Cut(line, ":"); ok {
@@ -135,14 +130,8 @@ func TestInfoHasCheckedFields(t *testing.T) {
 
 func TestListenGivesRealConnections(t *testing.T) {
 	m := newMasters(t, 2)
-	urls, err := m.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := redis.DialURL(urls[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	urls := must.Get(m.Listen())(t)
+	c := must.Get(redis.DialURL(urls[1]))(t)
 	defer c.Close()
 	load(t, c)
 	mustGrant(t, c, m.Master(1), "a", "me:1")
@@ -166,12 +155,8 @@ func TestCloseEndsHangingAndDelayedConnections(t *testing.T) {
 		m.Master(1).Delay(time.Hour)
 		for i := range 2 {
 			c := dial(t, m, i)
-			if err := c.Send("PING"); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Send("PING"))
+			must.Do(t, c.Flush())
 		}
 		synctest.Wait()
 		m.Close()

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 )
@@ -60,10 +61,7 @@ func (c *client) done(r scripts.AdmitRequest) scripts.Record {
 // parse parses a record and clears its stamp, which differs with each write.
 func parse(t testing.TB, text string) scripts.Record {
 	t.Helper()
-	r, err := scripts.ParseRecord(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(scripts.ParseRecord(text))(t)
 	r.Stamp = ""
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -30,13 +31,9 @@ func TestReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 			}
 			for i := range dead {
 				id := scripts.NewTicket(scripts.Plain, fmt.Sprint("gone", i), 1, "", now-i, 0).Waiter()
-				if err := c.Send("ZADD", prefix.Queue("a"), 0, id); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Send("ZADD", prefix.Queue("a"), 0, id))
 				if what != "of the queue alone" {
-					if err := c.Send("ZADD", prefix.Waiters("a"), counts, id); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, c.Send("ZADD", prefix.Waiters("a"), counts, id))
 				}
 			}
 			c.must("")

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/heartbeat"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
@@ -28,10 +29,7 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 			c.must("MULTI") // so that nothing changes between the script and INFO
 			c.must(command, args...)
 			c.must("INFO")
-			both, err := redis.Strings(c.must("EXEC"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			both := must.Get(redis.Strings(c.must("EXEC"), nil))(t)
 			reply, info := both[0], both[1]
 			clock := regexp.MustCompile(`server_time_usec:\d+`).FindString(info)
 			env := reference.Env{InfoFunc: func() string { return info }}
@@ -89,10 +87,7 @@ func TestDecodeHeartbeat(t *testing.T) {
 // omits the identity.
 func TestHeartbeatOfAClusterNode(t *testing.T) {
 	redistest.NeedCluster(t)
-	bus, err := redisproc.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bus := must.Get(redisproc.FreePort())(t)
 	s := redistest.Test(t, 1, redisproc.Config{
 		Args: []string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus)},
 	})[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -69,14 +70,10 @@ func instructions(t *testing.T, pairs int) int {
 		release := enc.Release(&k, scripts.Ending{Leases: []string{id}})
 		for _, call := range []*frame.Call{acquire, release} {
 			command, args := call.Args(record, false)
-			if err := conn.Send(command, args...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, conn.Send(command, args...))
 		}
 	}
-	if err := conn.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.Flush())
 	for i := range 2 * pairs {
 		if reply, err := conn.Receive(); err != nil || reply != int64(1) {
 			t.Fatalf("the reply to call %d is %v, %v", i, reply, err)
@@ -90,9 +87,6 @@ func instructions(t *testing.T, pairs int) int {
 	if found == nil {
 		t.Fatalf("the output of valgrind contains no count: %s", server.Output())
 	}
-	n, err := strconv.Atoi(found[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(found[1]))(t)
 	return n
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -61,10 +62,7 @@ func onServer(t testing.TB, args ...string) *client {
 func clientOf(t testing.TB, s *redisproc.Server) *client {
 	t.Helper()
 	return newClient(t, func() redis.Conn {
-		c, err := redis.Dial("unix", s.Unix())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(redis.Dial("unix", s.Unix()))(t)
 		return c
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -81,9 +82,7 @@ func TestWakeUpsReachTheInbox(t *testing.T) {
 	c := onServer(t)
 	for _, p := range []scripts.Prefix{"app", "app{17}", "a:b", "a:b{17}"} {
 		ear := c.dial()
-		if _, err := ear.Do("SUBSCRIBE", p.Inbox(other)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ear.Do("SUBSCRIBE", p.Inbox(other)))(t)
 		now := c.now()
 		waiter := scripts.NewTicket(scripts.Plain, other, 7, "", now, 0).Waiter()
 		c.must("ZADD", p.Queue("n"), 0, waiter)

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -47,10 +48,7 @@ func TestRightsCoverScriptCommands(t *testing.T) {
 func TestDocumentedRightsMatchList(t *testing.T) {
 	for file, prefix := range map[string]scripts.Prefix{"../../docs/run.md": "redlock",
 		"../../pool/doc.go": "prefix"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		plain := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\n//", " ")), " ")
 		if !strings.Contains(plain, prefix.Rule()) {
 			t.Errorf("%s does not contain: %s", file, prefix.Rule())
@@ -74,17 +72,13 @@ func TestProbesReportMissingRights(t *testing.T) {
 		for _, r := range rules {
 			args = append(args, r)
 		}
-		if err := do(admin, "ACL", args...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, do(admin, "ACL", args...))
 	}
 	all := strings.Fields(p.Rule())
 	for _, r := range append([]scripts.Right{{Rule: "nothing"}}, scripts.Rights...) {
 		grant(slices.DeleteFunc(slices.Clone(all), func(word string) bool { return word == "+"+r.Rule })...)
 		user := redistest.Dial(t, server)
-		if err := do(user, "AUTH", "lock", "pw"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, do(user, "AUTH", "lock", "pw"))
 		for _, tried := range scripts.Rights {
 			words := tried.Probe(p)
 			err := do(user, words[0], redis.Args{}.AddFlat(words[1:])...)
@@ -97,9 +91,7 @@ func TestProbesReportMissingRights(t *testing.T) {
 	}
 	grant(append(slices.Clone(all), "resetkeys", "~other:*")...)
 	user := redistest.Dial(t, server)
-	if err := do(user, "AUTH", "lock", "pw"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, do(user, "AUTH", "lock", "pw"))
 	for _, r := range scripts.Rights {
 		words := r.Probe(p)
 		err := do(user, words[0], redis.Args{}.AddFlat(words[1:])...)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/internal/skew"
@@ -44,10 +45,7 @@ func TestHeadersOfScripts(t *testing.T) {
 		"../heartbeat/heartbeat", "shared_common", "shared_acquire", "shared_extend", "shared_release",
 		"slot_common", "slot_acquire", "slot_extend",
 	} {
-		text, err := os.ReadFile(file + ".lua")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file + ".lua"))(t)
 		for line := range strings.SplitSeq(string(text), "\n") {
 			if len(line) > 120 {
 				t.Errorf("%s: a line has %d bytes: %s", file, len(line), line)
@@ -68,10 +66,7 @@ func TestScriptConstants(t *testing.T) {
 	for _, file := range []string{
 		"now", "common", "acquire", "release", "extend", "extend_common", "shared_common", "shared_acquire", "shared_release",
 	} {
-		text, err := os.ReadFile(file + ".lua")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file + ".lua"))(t)
 		texts += string(text)
 	}
 	for text, times := range map[string]int{
@@ -91,8 +86,8 @@ func TestScriptConstants(t *testing.T) {
 }
 
 // H105: different prefixes, buckets, names and kinds have different keys and channels, for names of any bytes, and the
-// scripts publish wake-ups on the channel to which the client subscribes. The texts are composed of pieces that may lead
-// to collisions.
+// scripts publish wake-ups on the channel to which the client subscribes. The texts are composed of pieces that may
+// lead to collisions.
 func TestKeysAreDistinct(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces []string, most int) string {
@@ -115,9 +110,7 @@ func TestKeysAreDistinct(t *testing.T) {
 		name := word([]string{
 			"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission", ":slot:", "1/2", "17}:", "inbox:",
 		}, 5)
-		if err := scripts.CheckName(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, scripts.CheckName(name))
 		if scripts.CheckPrefix(p) != nil {
 			continue
 		}
@@ -237,10 +230,7 @@ func TestEncodedCalls(t *testing.T) {
 	shared := scripts.SharedAcquire.SHA + " 2 p:{n} p:admission S "
 	acquire, extend := scripts.Acquire.SHA+" 2 p:{n} p:admission S ", scripts.Extend.SHA+" 2 p:{n} p:admission S "
 	release := scripts.Release.SHA + " 1 p:{n} "
-	value, err := scripts.NewValue(3, "a b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(scripts.NewValue(3, "a b"))(t)
 	for _, c := range []struct {
 		what string
 		call *frame.Call

@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
@@ -104,10 +105,7 @@ func plain(v any) string {
 
 func micros(t testing.TB, reply any) int64 {
 	t.Helper()
-	pair, err := redis.Int64s(reply, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(redis.Int64s(reply, nil))(t)
 	return pair[0]*second + pair[1]
 }
 

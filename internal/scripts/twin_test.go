@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -127,10 +128,7 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 	w := &twin{rnd: rand.New(rand.NewPCG(seed, 0)), state: new(reference.State), replies: map[string]int{}}
 	w.client = clientOf(t, s)
 	w.must("FLUSHALL")
-	info, err := redis.String(w.must("INFO"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(redis.String(w.must("INFO"), nil))(t)
 	for line := range strings.SplitSeq(info, "\r\n") {
 		if v, ok := strings.CutPrefix(line, "run_id:"); ok {
 			w.env.RunID = v
@@ -158,17 +156,11 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 	w.listener = w.dial()
 	t.Cleanup(func() { _ = w.listener.Close() })
 	for _, channel := range heard {
-		if err := w.listener.Send("SUBSCRIBE", channel); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.listener.Send("SUBSCRIBE", channel))
 	}
-	if err := w.listener.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.listener.Flush())
 	for range heard {
-		if _, err := w.listener.Receive(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.listener.Receive())(t)
 	}
 	return w
 }

@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 func valueOf(t *testing.T, version int64, text string) scripts.Value {
 	t.Helper()
-	v, err := scripts.NewValue(version, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(scripts.NewValue(version, text))(t)
 	return v
 }
 

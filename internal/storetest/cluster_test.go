@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/sharding"
@@ -45,10 +46,7 @@ func TestLockOnCluster(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	plain, err := transport.Open([]string{c.nodes[0].URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(transport.Open([]string{c.nodes[0].URL()}))(t)
 	t.Cleanup(func() { _ = plain.Close() })
 	refused := make(chan error, 100)
 	t.Cleanup(plain.Watch(func(e transport.Event) { refused <- e.Err }))
@@ -222,10 +220,7 @@ func TestCancelledSlotMigration(t *testing.T) {
 	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
 	to.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", from.Text("CLUSTER", "MYID"))
 	from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.Text("CLUSTER", "MYID"))
-	keys, err := from.do("CLUSTER", "GETKEYSINSLOT", slot, "1000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(from.do("CLUSTER", "GETKEYSINSLOT", slot, "1000"))(t)
 	for _, key := range strings.Split(keys, "\n") {
 		if !strings.HasSuffix(key, ":admission") {
 			_, _ = from.do("MIGRATE", to.at.ip, to.Port(), key, "0", "1000") // fails if the key has expired

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -34,10 +35,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	c := &cluster{t: t}
 	var addrs []string
 	for _, place := range at {
-		bus, err := redisproc.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
+		bus := must.Get(redisproc.FreePort())(t)
 		n := newServer(t, place, "cluster-enabled yes", "cluster-node-timeout 10000", fmt.Sprintf("cluster-port %d", bus),
 			"min-replicas-max-lag 3", "cluster-allow-replica-migration no")
 		c.nodes, addrs = append(c.nodes, n), append(addrs, n.Addr())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -30,10 +31,7 @@ func needsLong(t *testing.T) {
 func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
-	p, err := transport.Open([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(transport.Open([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond)))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	events := make(chan transport.Event, 1000)
 	t.Cleanup(p.Watch(func(e transport.Event) { events <- e }))

@@ -18,6 +18,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/history"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -100,9 +101,7 @@ func start(t *testing.T, cmd *exec.Cmd) {
 			_ = cmd.Wait() // the process was killed
 		}
 	}()
-	if err := <-begun; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-begun)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-done
@@ -231,20 +230,14 @@ type process struct {
 // run starts a client on one side. If admit is set, the client first admits the masters, and run waits for that.
 func run(t *testing.T, name string, at side, admit bool, urls ...string) *process {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	word := "join"
 	if admit {
 		word = "admit"
 	}
 	cmd := at.command(exe, word)
 	cmd.Env = append(os.Environ(), clientEnv+"="+strings.Join(urls, " "))
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -18,20 +19,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	full := startServer(t, "--maxclients", "1")
 	proxy := startServer(t, "--rename-command", "INFO", "")
 	busy := startServer(t)
-	keep, err := net.Dial("tcp", full.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	keep := must.Get(net.Dial("tcp", full.Addr()))(t)
 	defer keep.Close()
-	caller, err := redis.Dial("tcp", busy.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	caller := must.Get(redis.Dial("tcp", busy.Addr()))(t)
 	defer caller.Close()
 	_ = caller.Send("EVAL", "while true do end", "0")
-	if err := caller.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, caller.Flush())
 	for _, c := range []struct {
 		name, url, want string
 		opts            []Option

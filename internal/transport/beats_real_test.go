@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/fault"
@@ -29,10 +30,7 @@ func newSharedNode(t *testing.T) *sharedNode {
 	redistest.Eventually(t, "one connection to each node sends the heartbeats", func() bool {
 		return senders(of) == len(addrs)
 	})
-	conn, err := redis.Dial("tcp", addrs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(redis.Dial("tcp", addrs[0]))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	n := &sharedNode{t: t, conn: conn}
 	for _, p := range of {
@@ -111,10 +109,7 @@ func showsThatASlotMoves(t *testing.T, n *sharedNode) {
 			id = strings.Fields(line)[0]
 		}
 	}
-	slot, err := redis.Int(n.conn.Do("CLUSTER", "KEYSLOT", moving.Bucket().Tag()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	slot := must.Get(redis.Int(n.conn.Do("CLUSTER", "KEYSLOT", moving.Bucket().Tag())))(t)
 	n.do("CLUSTER", "SETSLOT", slot, "MIGRATING", id)
 	redistest.Eventually(t, "the bucket is down", func() bool { return fault.Moves(state(moving, 0).Err) })
 	n.stay(rest, before)
@@ -150,9 +145,7 @@ func anotherSessionSendsThem(t *testing.T, n *sharedNode) {
 	t.Helper()
 	rest := slices.Clone(n.on[1:])
 	before := sessions(rest)
-	if err := n.on[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.on[0].Close())
 	n.on = rest
 	n.stay(rest, before)
 	redistest.Eventually(t, "another connection sends the heartbeats", func() bool { return senders(rest) == 1 })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -119,16 +120,11 @@ func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, erro
 func open(t testing.TB, urls []string, opts ...Option) *Transport {
 	t.Helper()
 	var given Config
-	if err := given.apply(opts); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, given.apply(opts))
 	if given.Dialer == nil {
 		opts = append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)
 	}
-	p, err := Open(urls, append([]Option{WithScripts(scripts.All...)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Open(urls, append([]Option{WithScripts(scripts.All...)}, opts...)...))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }

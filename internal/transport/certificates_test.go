@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -145,28 +146,13 @@ func certificateWith(t *testing.T, change func(*x509.Certificate)) (cert tls.Cer
 	if change != nil {
 		change(server)
 	}
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	if change != nil {
-		der, err := x509.CreateCertificate(rand.Reader, ca, ca, &signer.PublicKey, signer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		root, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
+		der := must.Get(x509.CreateCertificate(rand.Reader, ca, ca, &signer.PublicKey, signer))(t)
+		root := must.Get(x509.ParseCertificate(der))(t)
 		roots.AddCert(root)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, server, ca, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := must.Get(x509.CreateCertificate(rand.Reader, server, ca, &key.PublicKey, signer))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }

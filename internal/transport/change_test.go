@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // grown runs f with four fakes and a Transport of the first two.
@@ -65,9 +67,7 @@ func TestMastersComeAndGo(t *testing.T) {
 			}
 		}
 
-		if _, err := p.Use(URL(ms.urls()[0])); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Use(URL(ms.urls()[0])))(t)
 		p.Retain(0)
 		p.Release(0, true) // another client still uses the master
 		if err := ask(t, p, 0); err != nil {
@@ -122,9 +122,7 @@ func TestUseRejectsInvalidMasters(t *testing.T) {
 		if p.N() != 2 || ms[2].connections() != 0 {
 			t.Error("a master was added")
 		}
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close())
 		if _, err := p.Use(URL(ms.urls()[2])); !errors.Is(err, ErrClosed) {
 			t.Errorf("Use after Close returned %v", err)
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // H37: Close answers outstanding calls and waits for all goroutines. It may be called repeatedly and concurrently.
@@ -18,9 +20,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 		srv.hang()
 		box := newMailbox()
 		for range 3 {
-			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
 			synctest.Wait()
 		}
 		var last Event
@@ -96,16 +96,12 @@ func TestCloseUnderLoad(t *testing.T) {
 		}
 		for i := range p.N() {
 			for range 100 {
-				if err := p.Send(i, inspect("x"), Stamp{}, &again); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, p.Send(i, inspect("x"), Stamp{}, &again))
 				sent.Add(1)
 			}
 		}
 		<-enough
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Close())
 		if s, a := sent.Load(), answered.Load(); s != a {
 			t.Errorf("%d calls were sent, but %d were answered", s, a)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -95,10 +96,7 @@ func oneReplyEach(t *testing.T, seed uint64) {
 		fakes[i].answer = book.answer(rand.New(rand.NewPCG(seed, uint64(i))))
 		named[i] = URL(fmt.Sprintf("redis://m%d", i), WithDialer(fakes[i].dial))
 	}
-	p, err := New(named, WithHeartbeat(200*time.Millisecond), WithQueueLimit(40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(named, WithHeartbeat(200*time.Millisecond), WithQueueLimit(40)))(t)
 	var wg sync.WaitGroup
 	tickets := make([][]*ticket, senders)
 	for g := range senders {

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // If a server cannot be reached, the error contains the server's address only once.
 func TestErrorTextsNameAddressOnce(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	addr := l.Addr().String()
 	_ = l.Close()
 	want := "pool: " + addr + ": connect: master is down: connection refused"

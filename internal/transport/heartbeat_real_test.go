@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -132,10 +133,7 @@ func openCluster(t *testing.T, addrs []string, buckets int, opts ...Option) []*T
 func openBuckets(t *testing.T, addrs string, buckets int, opts ...Option) []*Transport {
 	t.Helper()
 	url := fmt.Sprintf("redis+cluster://%s?buckets=%d&allow=two-holders", addrs, buckets)
-	of, err := OpenBuckets([]string{url}, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := must.Get(OpenBuckets([]string{url}, opts...))(t)
 	t.Cleanup(func() {
 		for _, p := range of {
 			_ = p.Close()

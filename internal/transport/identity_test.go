@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -39,16 +40,9 @@ func beatAgain(t *testing.T, p *Transport) (last Event) {
 // arrived.
 func attach(t *testing.T, s *redistest.Server) net.Conn {
 	t.Helper()
-	c, err := net.Dial("unix", s.Unix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Write([]byte("SYNC\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Read(make([]byte, 64)); err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("unix", s.Unix()))(t)
+	must.Get(c.Write([]byte("SYNC\r\n")))(t)
+	must.Get(c.Read(make([]byte, 64)))(t)
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -171,9 +172,7 @@ func TestConnectionEndIsNoReply(t *testing.T) {
 		pass(2800 * time.Millisecond)
 		srv.hang()
 		pass(300 * time.Millisecond) // the heartbeat and the release are sent
-		if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
 		srv.resume() // the heartbeat is refused
 		if a := box.next(t); a.err == nil || Answered(a.err) || NotLoaded(a.err) || Transient(a.err) {
 			t.Errorf("the error of a call without a reply is %v", a.err)

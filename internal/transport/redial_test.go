@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -16,9 +17,7 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 	p := open(t, []string{srv.URL()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
 	waitUp(t, p)
 	write := lua("write", "return redis.call('SET', 'k', 'v')")
-	if _, err := call(t, p, 0, write, Stamp{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t, p, 0, write, Stamp{}))(t)
 	old := state(p, 0)
 	srv.Do("REPLICAOF", "127.0.0.1", other.Port())
 	_, err := call(t, p, 0, write, Stamp{})

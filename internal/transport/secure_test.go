@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
@@ -191,9 +192,7 @@ func TestUnixSocketAndDatabase(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{"unix://" + srv.Unix() + "?db=5"})
 	waitUp(t, p)
-	if _, err := call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Stamp{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Stamp{}))(t)
 	if got := srv.Text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
 		t.Errorf("the keyspace of the server is %s", got)
 	}
@@ -216,10 +215,7 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New([]Master{FromRedisPool("shared", rp)}, WithTimeout(patience), WithDialTimeout(patience))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(New([]Master{FromRedisPool("shared", rp)}, WithTimeout(patience), WithDialTimeout(patience)))(t)
 			defer p.Close()
 			waitUp(t, p)
 			if p.Addr(0) != "shared" || rp.ActiveCount() != 0 {
@@ -260,17 +256,12 @@ func TestTLS(t *testing.T) {
 	needsServers(t)
 	dir := redistest.Certificates(t)
 	_, addr := redistest.SecureIn(t, dir, "yes")
-	trust, err := redistest.ClientTLS(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trust := must.Get(redistest.ClientTLS(dir))(t)
 	p := open(t, []string{"rediss://" + addr}, WithTLSConfig(trust))
 	waitUp(t, p)
 	box := newMailbox()
 	for range 1000 {
-		if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
 	}
 	for range 1000 {
 		if a := box.next(t); a.err != nil {

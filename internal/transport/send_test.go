@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
@@ -63,9 +64,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	const rounds, each = 20, 25
 	for range rounds {
 		for range each {
-			if err := p.Send(0, c, Stamp{}, box); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(0, c, Stamp{}, box))
 		}
 		srv.Do("SCRIPT", "FLUSH")
 	}
@@ -81,9 +80,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	if got := srv.Text("GET", "n"); got != fmt.Sprint(rounds*each) {
 		t.Errorf("the script ran %s times, want %d", got, rounds*each)
 	}
-	if _, err := call(t, p, 0, c, Stamp{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t, p, 0, c, Stamp{}))(t)
 	exists, err := redis.Int64s(srv.Do("SCRIPT", "EXISTS", c.Script.SHA), nil)
 	if err != nil || exists[0] != 1 {
 		t.Errorf("the script is not cached: %v, %v", exists, err)
@@ -143,9 +140,7 @@ func TestFullQueueRefuses(t *testing.T) {
 		srv.hang()
 		box := newMailbox()
 		for range 10 {
-			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
 		}
 		err := p.Send(0, inspect("x"), Stamp{}, box)
 		var e *Error

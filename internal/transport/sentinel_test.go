@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
@@ -311,9 +312,7 @@ func TestLongHeartbeatNoticesPartition(t *testing.T) {
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), set(replaceable))
 		waitUp(t, p)
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(call(t, p, 0, inspect("x"), Stamp{}))(t)
 		f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 		time.Sleep(DefaultHeartbeat + time.Second)
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrRefused) {
@@ -338,9 +337,7 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 				}
 			}))
 			waitUp(t, p)
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(call(t, p, 0, inspect("x"), Stamp{}))(t)
 			frozen.Add(int64(time.Hour))
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrTimeout) {
 				t.Errorf("a call after the freeze returned %v", err)

@@ -7,16 +7,14 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
 func channels(t testing.TB, s *redistest.Server) int {
 	t.Helper()
-	list, err := redis.Strings(s.Do("PUBSUB", "CHANNELS"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(redis.Strings(s.Do("PUBSUB", "CHANNELS"), nil))(t)
 	return len(list)
 }
 
@@ -39,10 +37,7 @@ func untilHeard(t testing.TB, e *ear, messages, renewed int) {
 func TestRealMessages(t *testing.T) {
 	servers := []*redistest.Server{startServer(t), startServer(t)}
 	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", servers[1].Unix()) }}
-	p, err := New([]Master{URL(servers[0].URL()), FromRedisPool("mine", foreign)}, WithTimeout(patience))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New([]Master{URL(servers[0].URL()), FromRedisPool("mine", foreign)}, WithTimeout(patience)))(t)
 	defer p.Close()
 	e := newEar()
 	a, b := p.Subscribe("a", e), p.Subscribe("b", e)

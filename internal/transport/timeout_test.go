@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 // bubble runs f in a synctest bubble with a Transport of one fake master that is up.
@@ -40,9 +41,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		box := newMailbox()
 		start := time.Now()
 		for range 3 {
-			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
 			synctest.Wait() // the server has read the first call, the writer blocks in the second, and the third is queued
 		}
 		for i, unknown := range []bool{true, true, false} {
@@ -123,16 +122,12 @@ func oneBatch(t *testing.T, p *Transport, srv *fake, hangOn string, calls ...*fr
 	t.Helper()
 	srv.hang()
 	for _, name := range []string{"read", "being written"} {
-		if err := p.Send(0, inspect(name), Stamp{}, newMailbox()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Send(0, inspect(name), Stamp{}, newMailbox()))
 		synctest.Wait()
 	}
 	box := newMailbox()
 	for _, c := range calls {
-		if err := p.Send(0, c, Stamp{}, box); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Send(0, c, Stamp{}, box))
 	}
 	srv.set(func() { srv.hangOn = testPrefix.Lock(hangOn) })
 	srv.resume()
@@ -328,9 +323,7 @@ func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 		srv.set(func() { srv.delay = 400 * time.Millisecond })
 		box := newMailbox()
 		for range 20 { // 8 s of work
-			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
 		}
 		for box.count() < 10 {
 			pass(time.Millisecond)

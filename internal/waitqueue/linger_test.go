@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/lease"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/testbed"
 )
 
@@ -60,13 +61,9 @@ func TestTryWhenLingeringLeaseExpires(t *testing.T) {
 			result <- p.Try(t.Context(), a, h, 0)
 		}
 		p.mu.Unlock()
-		if err := <-result; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-result)
 		synctest.Wait()
-		if err := h.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Unlock(t.Context()))
 		p.nothingLeft()
 	})
 }

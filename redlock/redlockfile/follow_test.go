@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockfile"
@@ -62,20 +63,14 @@ func TestFollowAConfigMap(t *testing.T) {
 	old, next := listen(t, 3), listen(t, 3)
 	v := newVolume(t, marshal(t, redlock.Configuration{Masters: old}))
 	var log bytes.Buffer // written by one goroutine of the Locker, and by Follow
-	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locker := must.Get(redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		redlockfile.Follow(ctx, locker, v.path())
 	}()
-	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(locker.Lock(ctx, "orders:42"))(t)
 	v.swap([]byte("{"))
 	v.swap(marshal(t, redlock.Configuration{Epoch: 1, Masters: old, Next: next}))
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -106,10 +101,7 @@ func TestFollowAConfigMap(t *testing.T) {
 func TestFollowLogsOnlyChanges(t *testing.T) {
 	v := newVolume(t, marshal(t, redlock.Configuration{Epoch: 1, Masters: listen(t, 3), Next: listen(t, 3)}))
 	var log bytes.Buffer
-	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locker := must.Get(redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	redlockfile.Follow(ctx, locker, v.path())
@@ -127,10 +119,7 @@ func TestStatsReportUnusableFile(t *testing.T) {
 	text := marshal(t, redlock.Configuration{Masters: listen(t, 5)})
 	v := newVolume(t, text)
 	var log bytes.Buffer
-	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locker := must.Get(redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 	defer func() {
 		_ = locker.Close()
 		for line := range strings.Lines(log.String()) {

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
@@ -72,19 +73,14 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 
 func marshal(t *testing.T, config any) []byte {
 	t.Helper()
-	text, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(config))(t)
 	return text
 }
 
 func write(t *testing.T, config map[string]any) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "locks.json")
-	if err := os.WriteFile(path, marshal(t, config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, marshal(t, config), 0o600))
 	return path
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -59,10 +60,7 @@ func Example() {
 func ExampleNewLocker() {
 	test := func(t *testing.T) {
 		locker, masters := redlocktest.NewLocker(t, 5, redlock.WithTTL(2*time.Second))
-		lock, err := locker.Lock(t.Context(), "orders:42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(locker.Lock(t.Context(), "orders:42"))(t)
 		masters.Lose("orders:42")
 		<-lock.Done()
 		if !errors.Is(lock.Err(), redlock.ErrLost) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
@@ -64,9 +65,7 @@ func admit(t *testing.T, list []*redisproc.Server) (urls []string, ctx context.C
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
 	t.Cleanup(cancel)
-	if err := redlocktest.Admit(ctx, urls...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, redlocktest.Admit(ctx, urls...))
 	return urls, ctx
 }
 
@@ -79,17 +78,9 @@ func start(t *testing.T, urls []string, env ...string) *python {
 	}
 	cmd := exec.Command("python3", args...)
 	cmd.Stderr, cmd.Env = os.Stderr, append(os.Environ(), env...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
@@ -97,7 +88,7 @@ func start(t *testing.T, urls []string, env ...string) *python {
 		}
 	})
 	p := &python{t, in, bufio.NewScanner(out)}
-	redistest.Eventually(t, fmt.Sprint(len(urls), " masters count"), func() bool { return p.do("votes") == int64(len(urls)) })
+	redistest.Eventually(t, "all masters count", func() bool { return p.do("votes") == int64(len(urls)) })
 	return p
 }
 
@@ -131,10 +122,7 @@ func (p *python) do(format string, args ...any) int64 {
 // open returns a Locker that is connected to all masters.
 func open(ctx context.Context, t *testing.T, urls []string, opts ...pool.Option) *redlock.Locker {
 	t.Helper()
-	masters, err := pool.Open(urls, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	masters := must.Get(pool.Open(urls, opts...))(t)
 	t.Cleanup(func() { _ = masters.Close() })
 	l, err := redlock.New(masters, redlock.WithTTL(time.Second), redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -145,9 +133,7 @@ func open(ctx context.Context, t *testing.T, urls []string, opts ...pool.Option)
 			t.Error(err)
 		}
 	})
-	if err := l.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.WaitReady(ctx))
 	return l
 }
 
@@ -173,10 +159,7 @@ func TestClientsTakeTurns(t *testing.T) {
 		last = token
 	}
 	for range 3 {
-		lock, err := l.Lock(ctx, "n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(l.Lock(ctx, "n"))(t)
 		grows(lock.Token())
 		if token := p.do("acquire n 30000 0.5"); token != 0 {
 			t.Fatalf("the client in Python has acquired a held name with the token %d", token)
@@ -189,9 +172,7 @@ func TestClientsTakeTurns(t *testing.T) {
 		})
 		p.ask("acquire n 30000 60")
 		redistest.Eventually(t, "the client in Python waits", waiting(1))
-		if err := lock.Unlock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lock.Unlock(ctx))
 		grows(p.reply())
 		if _, err := l.TryLock(ctx, "n"); !errors.Is(err, redlock.ErrHeld) {
 			t.Fatalf("TryLock of a held name returned %v", err)
@@ -215,9 +196,7 @@ func TestClientsTakeTurns(t *testing.T) {
 			return
 		}
 		grows(lock.Token())
-		if err := lock.Unlock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lock.Unlock(ctx))
 		redistest.Eventually(t, "the queues are empty", waiting(0))
 	}
 }
@@ -233,9 +212,7 @@ func TestRestartedMastersDoNotCount(t *testing.T) {
 		t.Fatal("the client in Python could not acquire a free name")
 	}
 	for _, s := range list[:2] {
-		if err := s.Restart(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Restart(ctx))
 	}
 	redistest.Eventually(t, "one master counts", func() bool { return rival.do("votes") == 1 })
 	token := rival.do("acquire n 1000 0.5")
@@ -275,9 +252,7 @@ func TestMasterWithLeaptClockDoesNotCount(t *testing.T) {
 	if token := p.do("acquire n 30000 60"); token == 0 {
 		t.Fatal("two of three masters have not granted a free name")
 	}
-	if err := shifted[1].Restart(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, shifted[1].Restart(ctx))
 	redistest.Eventually(t, "one master counts", func() bool { return p.do("votes") == 1 })
 }
 
@@ -295,10 +270,7 @@ func TestHistoryWithRestarts(t *testing.T) {
 	defer wg.Wait()
 	defer stop()
 	for i, l := range lockers {
-		rec, err := history.NewRecorder(dir, fmt.Sprint("go-", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := must.Get(history.NewRecorder(dir, fmt.Sprint("go-", i)))(t)
 		defer rec.Close()
 		for j := range 3 {
 			defer func() { stop(); wg.Wait() }() // before rec is closed
@@ -344,22 +316,16 @@ func TestHistoryWithRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress()
-	if err := list[4].Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, list[4].Resume())
 	redistest.Eventually(t, "the paused master counts", func() bool { return pythons[0].do("votes") == 5 })
 	for i, s := range list[:2] {
-		if err := s.Restart(ctx); err != nil {
-			t.Fatal(err)
-		}
-		redistest.Eventually(t, "the restarted master does not count", func() bool { return pythons[0].do("votes") == int64(4-i) })
+		must.Do(t, s.Restart(ctx))
+		redistest.Eventually(t, "one master less counts", func() bool { return pythons[0].do("votes") == int64(4-i) })
 		progress()
 	}
 	if long.Enabled() {
 		redistest.Eventually(t, "the quarantines have ended", func() bool { return pythons[0].do("votes") == 5 })
-		if err := list[2].Restart(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, list[2].Restart(ctx))
 		progress()
 	}
 	stop()
@@ -367,10 +333,7 @@ func TestHistoryWithRestarts(t *testing.T) {
 	for _, p := range pythons {
 		p.do("stop")
 	}
-	events, err := history.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(history.Read(dir))(t)
 	if err := history.Check(events); err != nil {
 		t.Error(err)
 	}

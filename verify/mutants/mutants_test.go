@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/race"
 )
 
@@ -26,10 +27,7 @@ const root = "../.."
 
 // The list and the comments in the sources contain the same mutants, and each mutant compiles.
 func TestEachMutantCompiles(t *testing.T) {
-	all, err := Scan(absolute(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Scan(absolute(t)))(t)
 	listed := map[string]bool{}
 	for _, m := range List {
 		listed[m.Name] = true
@@ -138,10 +136,7 @@ func TestMutantsAreKilled(t *testing.T) {
 // killed fails t unless the tests of m fail with the mutant.
 func killed(t *testing.T, m Mutant) {
 	t.Helper()
-	overlay, err := Overlay(absolute(t), m.Name, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(Overlay(absolute(t), m.Name, t.TempDir()))(t)
 	tests := "^Test(" + m.Tests + ")$"
 	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-run", tests, "./" + m.Suite}
 	if m.Suite == "redlock" || m.Suite == "internal/transport" { // some of their tests are long
@@ -159,9 +154,6 @@ func killed(t *testing.T, m Mutant) {
 
 func absolute(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(root))(t)
 	return dir
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 const (
@@ -72,10 +74,7 @@ func one(t *testing.T, seed uint64) (r *Result) {
 	t.Helper()
 	setup := Setup{Seed: seed, Kind: *kindForce}
 	if *traceFile != "" {
-		file, err := os.Create(*traceFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.Create(*traceFile))(t)
 		defer file.Close()
 		setup.Trace = file
 	}
@@ -99,9 +98,7 @@ func TestChild(t *testing.T) {
 		return
 	}
 	report := func(l line) {
-		if err := out.Encode(l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Encode(l))
 	}
 	kinds := strings.Split(*kindGiven, ",")
 	sum := summary{}
@@ -163,13 +160,8 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	cmd.Env = append(os.Environ(), childEnv+"=1", "GODEBUG=asyncpreemptoff=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	var sum summary
 	var rest strings.Builder
 	last := c.first

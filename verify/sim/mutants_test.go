@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/verify/mutants"
 )
@@ -25,15 +26,9 @@ func without(t *testing.T, name string) (binary string) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs the go command in PATH")
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
 	dir := t.TempDir()
-	overlay, err := mutants.Overlay(root, name, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(mutants.Overlay(root, name, dir))(t)
 	binary = filepath.Join(dir, "sim.test")
 	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {

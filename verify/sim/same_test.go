@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/must"
 )
 
 var (
@@ -78,14 +80,10 @@ func again(t *testing.T, out *json.Encoder, times int) {
 				continue
 			}
 			a, b := firstDifference(first, transcript)
-			if err := out.Encode(line{Other: &difference{seed, n, a, b}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, out.Encode(line{Other: &difference{seed, n, a, b}}))
 		}
 	}
-	if err := out.Encode(line{Sum: &sum}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, out.Encode(line{Sum: &sum}))
 }
 
 // firstDifference returns the first lines in which the transcripts a and b differ, with a few lines of context.

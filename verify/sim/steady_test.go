@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/race"
 )
 
@@ -99,9 +100,6 @@ func needSteady(t *testing.T) string {
 	case err != nil:
 		t.Skip("needs the go command in PATH")
 	}
-	binary, err := steady()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(steady())(t)
 	return binary
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/wire"
@@ -77,17 +78,13 @@ func TestRepliesBeforeRequests(t *testing.T) {
 		for range 6 {
 			s := make(slot, 1)
 			slots = append(slots, s)
-			if err := p.Send(long(), "", s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(long(), "", s))
 			if len(slots) == 1 {
 				synctest.Wait()
 			}
 		}
 		first := len("*2\r\n$4\r\nECHO\r\n$65536\r\n\r\n") + flushAt
-		if _, err := io.ReadFull(server, make([]byte, first)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(server, make([]byte, first)))(t)
 		synctest.Wait() // the writer has taken the others, and blocks while it writes the first of them
 		_, _ = io.WriteString(server, strings.Repeat(":1\r\n", 6))
 		_ = server.Close()
@@ -107,9 +104,7 @@ func TestEndAnswersEverything(t *testing.T) {
 		for range 4 {
 			s := make(slot, 1)
 			slots = append(slots, s)
-			if err := p.Send(long(), "", s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(long(), "", s))
 			synctest.Wait()
 		}
 		_ = server.Close()
@@ -126,9 +121,7 @@ func TestEndAnswersEverything(t *testing.T) {
 func TestLimitAppliesToUsers(t *testing.T) {
 	piped(t, func(p *Pipe, _ net.Conn) {
 		for range 10 {
-			if err := p.Send(long(), "", make(slot, 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Send(long(), "", make(slot, 1)))
 		}
 		if err := p.Send(long(), "", make(slot, 1)); !errors.Is(err, fault.ErrQueueFull) {
 			t.Errorf("Send beyond the limit returned %v", err)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -17,10 +18,7 @@ func TestSlotsAreGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(Slots)
 		enter := func(addr string, known bool) func() {
-			leave, err := s.enter(t.Context(), addr, time.Minute, known)
-			if err != nil {
-				t.Fatal(err)
-			}
+			leave := must.Get(s.enter(t.Context(), addr, time.Minute, known))(t)
 			return leave
 		}
 		var leaves []func()

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlockprom"
 )
@@ -27,18 +28,12 @@ const (
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return text
 }
 
 func TestFileIsCurrent(t *testing.T) {
-	want, err := generate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(generate())(t)
 	if !bytes.Equal(read(t, file), want) {
 		t.Error("deploy/grafana/redlock.json is out of date: run " +
 			"go run ./redlockprom/internal/dashboard >deploy/grafana/redlock.json")
@@ -48,10 +43,7 @@ func TestFileIsCurrent(t *testing.T) {
 // series returns the names of all series with their labels. A histogram has three series.
 func series(t *testing.T) map[string][]string {
 	t.Helper()
-	metrics, err := exported()
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := must.Get(exported())(t)
 	all := map[string][]string{}
 	histograms := histograms(t)
 	for name, m := range metrics {
@@ -77,10 +69,7 @@ func histograms(t *testing.T) (names []string) {
 	trace.Event(redlockinfo.Event{Kind: "released"})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather())(t)
 	for _, f := range families {
 		if f.GetType() == dto.MetricType_HISTOGRAM {
 			names = append(names, f.GetName())
@@ -156,9 +145,7 @@ func TestQueriesMatchTheCollector(t *testing.T) {
 			Targets            []struct{ Expr, LegendFormat string }
 		}
 	}
-	if err := json.Unmarshal(read(t, file), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(read(t, file), &dashboard))
 	shown := map[string]bool{}
 	for _, p := range dashboard.Panels {
 		for _, q := range p.Targets {
