@@ -129,11 +129,9 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 				}
 				w.wantSince(began, 0)
 				equal(w, len(w.wire.sent()), sent, "commands")
-				locks, err := l.LockAll(ctx, []string{"r", "s"})
-				w.must(err)
+				locks := must(l.LockAll(ctx, []string{"r", "s"}))(w)
 				w.noError(locks.Unlock(w.Context()))
-				locks, err = l.TryLockAll(ctx, []string{"b", "r"})
-				w.must(err)
+				locks = must(l.TryLockAll(ctx, []string{"b", "r"}))(w)
 				w.noError(locks.Unlock(w.Context()))
 				after(10 * time.Millisecond)
 			}
@@ -168,11 +166,9 @@ func TestEndedLocksOrderNoNames(t *testing.T) {
 		s := must(l.LockAll(w.Context(), []string{"b", "d"}))(w)
 		detached := context.WithoutCancel(s.Context(w.Context()))
 		w.noError(s.Unlock(w.Context()))
-		k, err := l.Lock(detached, "a")
-		w.must(err)
+		k := must(l.Lock(detached, "a"))(w)
 		w.noError(k.Unlock(w.Context()))
-		both, err := l.LockAll(detached, []string{"a", "c"})
-		w.must(err)
+		both := must(l.LockAll(detached, []string{"a", "c"}))(w)
 		w.noError(both.Unlock(w.Context()))
 	})
 }

@@ -62,8 +62,7 @@ func (w *cluster) everything(l *redlock.Locker) {
 	next := w.goLock(ctx, l, "a")
 	w.noError(first.Unlock(w.Context()))
 	w.noError(next.mustLock(time.Minute).Unlock(w.Context()))
-	all, err := l.LockAll(ctx, []string{"b", "c"})
-	w.must(err)
+	all := must(l.LockAll(ctx, []string{"b", "c"}))(w)
 	w.must(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx))
 	w.must(all.Unlock(ctx))
 	w.must(l.Do(ctx, "d", func(ctx context.Context, _ *redlock.Lock) error {

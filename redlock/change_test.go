@@ -26,8 +26,7 @@ func (w *cluster) admitted(which ...int) {
 	}
 	w.each(func(_ int, m *memory.Master) {
 		text, _ := m.Get(defaultPrefix.Admission())
-		record, err := scripts.ParseRecord(text)
-		w.must(err)
+		record := must(scripts.ParseRecord(text))(w)
 		record.Masters = scripts.List(names)
 		m.Set(defaultPrefix.Admission(), record.String())
 	}, which...)
@@ -167,8 +166,7 @@ func TestLockOfOldMastersIsImported(t *testing.T) {
 		_, both, _ := w.states(oldFive, nextFive)
 		from, to := w.readyLocker(w.poolOf(oldFive...)), w.readyLocker(w.poolOf(oldFive...))
 		w.reconfigure(to, both)
-		handle, err := must(from.Lock(w.Context(), "a"))(w).Export()
-		w.must(err)
+		handle := must(must(from.Lock(w.Context(), "a"))(w).Export())(w)
 		k := must(to.Import(w.Context(), handle))(w)
 		synctest.Wait()
 		equal(w, w.on("a", nextFive...), 5, "next masters with the lock")
@@ -311,8 +309,7 @@ func TestCancelledChangeIsNoWarning(t *testing.T) {
 		}
 		w.noError(k.Err())
 		text, _ := w.masters.Master(2).Get(defaultPrefix.Admission())
-		record, err := scripts.ParseRecord(text)
-		w.must(err)
+		record := must(scripts.ParseRecord(text))(w)
 		record.Epoch, record.Final = 4, 4
 		w.masters.Master(2).Set(defaultPrefix.Admission(), record.String())
 		after(time.Minute)
@@ -328,8 +325,7 @@ func TestLaterEpochOfAMinorityIsReadAtIntervals(t *testing.T) {
 		var book logbook
 		w.readyLocker(w.poolOver(w.masters.URLs()), book.option())
 		w.each(func(_ int, m *memory.Master) {
-			record, err := scripts.ParseRecord(recordOf(m))
-			w.must(err)
+			record := must(scripts.ParseRecord(recordOf(m)))(w)
 			record.Epoch, record.Final = 2, 2
 			m.Set(defaultPrefix.Admission(), record.String())
 		}, 0, 1)

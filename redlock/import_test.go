@@ -242,8 +242,7 @@ func TestImportedLockGoesToContender(t *testing.T) {
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		giver, a, b, other := w.peer("client"), w.peer("client"), w.peer("client"), w.peer("client")
-		text, err := must(giver.Lock(w.Context(), "x"))(w).Export()
-		w.must(err)
+		text := must(must(giver.Lock(w.Context(), "x"))(w).Export())(w)
 		w.masters.Master(2).Stop()
 		after(time.Second)
 		a.lateTo(1, 2*time.Millisecond)

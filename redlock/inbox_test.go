@@ -175,8 +175,7 @@ func requested(c <-chan struct{}) bool {
 // requestRelease requests the release of name, and returns the number of holders that have received the request.
 func (w *cluster) requestRelease(l *redlock.Locker, name string) int {
 	w.Helper()
-	n, err := admin.Of(l).RequestRelease(w.Context(), name)
-	w.must(err)
+	n := must(admin.Of(l).RequestRelease(w.Context(), name))(w)
 	after(trip)
 	return n
 }
@@ -473,9 +472,7 @@ func TestForcedReleaseRaisesFence(t *testing.T) {
 func (w *cluster) holding(i int, name string) scripts.Holding {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
-	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0))
-	w.must(err)
-	h, err := scripts.DecodeHolding(reply)
-	w.must(err)
+	reply := must(w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0)))(w)
+	h := must(scripts.DecodeHolding(reply))(w)
 	return h
 }

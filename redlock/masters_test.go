@@ -103,8 +103,7 @@ func TestRaiseMaxTTL(t *testing.T) {
 // findings returns the subjects of the findings of Check.
 func (w *cluster) findings(l *redlock.Locker) (about []string) {
 	w.Helper()
-	verdict, err := admin.Of(l).Check(w.Context())
-	w.must(err)
+	verdict := must(admin.Of(l).Check(w.Context()))(w)
 	for _, f := range verdict.Findings {
 		about = append(about, f.About)
 	}

@@ -19,8 +19,7 @@ func TestHeldLockIsSmall(t *testing.T) {
 	count := rounds(10_000, 2000)
 	var mu sync.Mutex
 	bubble(t, 5, func(w *cluster) {
-		p, err := w.masters.Pool()
-		w.must(err)
+		p := must(w.masters.Pool())(w)
 		w.Cleanup(func() { _ = p.Close() })
 		extended := 0
 		l := w.readyLocker(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // also after a connect

@@ -156,8 +156,7 @@ func TestFailedCallsKeepNothing(t *testing.T) {
 		after(500 * time.Millisecond) // the roll-back was slow
 		w.wantFree("n")
 
-		locks, err := p.TryLockAll(w.Context(), []string{"a", "b"}, keep)
-		w.must(err)
+		locks := must(p.TryLockAll(w.Context(), []string{"a", "b"}, keep))(w)
 		w.noError(locks.Unlock(w.Context()))
 		after(10 * time.Millisecond)
 		if !w.kept(other.Locker, "a") || !w.kept(other.Locker, "b") {

@@ -49,8 +49,7 @@ func TestCloseWithHungMaster(t *testing.T) {
 func TestCloseAfterSharedPool(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		p := w.pool()
-		l, err := redlock.New(p)
-		w.must(err)
+		l := must(redlock.New(p))(w)
 		must(l.Lock(w.Context(), "a"))(w)
 		w.must(p.Close())
 		for range 2 {
@@ -134,8 +133,7 @@ func TestOpen(t *testing.T) {
 	w.says(err, redlock.ErrInvalid, "master 127.0.0.1:1 is in shard 1 and in shard 2")
 	_, err = redlock.OpenSharded(nil)
 	w.isError(err, redlock.ErrInvalid)
-	p, err := pool.Open([]string{"redis://127.0.0.1:1"})
-	w.must(err)
+	p := must(pool.Open([]string{"redis://127.0.0.1:1"}))(w)
 	defer p.Close()
 	for _, opts := range [][]pool.Option{{pool.WithTimeout(time.Second)}, nil} {
 		_, err = redlock.New(p, redlock.WithPool(opts...))

@@ -292,8 +292,7 @@ func (w *cluster) do(i int, call *frame.Call) (any, error) {
 
 func (w *cluster) raw(i int, command string, args ...any) (any, error) {
 	w.Helper()
-	nc, err := w.masters.Dial(w.Context(), "tcp", w.masters.Master(i).Addr())
-	w.must(err)
+	nc := must(w.masters.Dial(w.Context(), "tcp", w.masters.Master(i).Addr()))(w)
 	c := redis.NewConn(nc, 0, 0)
 	defer c.Close()
 	return c.Do(command, args...)

@@ -165,8 +165,7 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 func TestSlotIsReentered(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		s := w.locker().Semaphore("n", 3)
-		k, err := s.Acquire(w.Context())
-		w.must(err)
+		k := must(s.Acquire(w.Context()))(w)
 		for _, call := range []func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){s.TryAcquire, s.Acquire} {
 			sent := len(w.wire.sent())
 			w.isError(errOf(call(k.Context(w.Context()))), redlock.ErrReentry)
@@ -356,8 +355,7 @@ func TestMarkFollowsSlot(t *testing.T) {
 		after(time.Millisecond)
 		handle := must(k.Export())(w)
 		w.each(func(_ int, m *memory.Master) { m.EvictKey(defaultPrefix.Lock("n")) })
-		imported, err := other.Import(w.Context(), handle)
-		w.must(err)
+		imported := must(other.Import(w.Context(), handle))(w)
 		if imported.Name() != "n" || imported.Slot() != k.Slot() {
 			w.Errorf("the imported lock is slot %d of %s", imported.Slot(), imported.Name())
 		}
@@ -382,8 +380,7 @@ func TestInspectSemaphore(t *testing.T) {
 		after(10 * time.Millisecond)
 		look := func() redlockinfo.Inspection {
 			w.Helper()
-			i, err := w.locker().Inspect(w.Context(), "n")
-			w.must(err)
+			i := must(w.locker().Inspect(w.Context(), "n"))(w)
 			if len(i.Slots) != 3 || i.ID != "" {
 				w.Fatalf("the inspection is %+v", i)
 			}
@@ -405,11 +402,9 @@ func TestInspectSemaphore(t *testing.T) {
 			w.Errorf("the waiters are %d, %+v", i.WaiterCount, i.Waiters)
 		}
 		after(2 * time.Second) // the holders are subscribed
-		heard, err := admin.Of(b.Locker).RequestRelease(w.Context(), "n")
-		w.must(err)
+		heard := must(admin.Of(b.Locker).RequestRelease(w.Context(), "n"))(w)
 		equal(w, heard, 3, "holders that were asked")
-		n, err := admin.Of(a.Locker).ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID)
-		w.must(err)
+		n := must(admin.Of(a.Locker).ForceRelease(w.Context(), "n", i.Slots[second.Slot()-1].ID))(w)
 		equal(w, n, 5, "masters that have released")
 		w.noError(c.mustLock(time.Second).Unlock(w.Context()))
 		w.isError(second.Unlock(w.Context()), redlock.ErrLost)
@@ -457,8 +452,7 @@ func TestNoWaiterForSlotStarves(t *testing.T) {
 				began = nil
 				mu.Unlock()
 				called := time.Now()
-				lock, err := victim.Acquire(w.Context(), opts...)
-				w.must(err)
+				lock := must(victim.Acquire(w.Context(), opts...))(w)
 				worst = max(worst, time.Since(called))
 				mu.Lock()
 				later := 0

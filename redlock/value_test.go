@@ -136,8 +136,7 @@ func TestFunctionGetsItsLock(t *testing.T) {
 		set := func(value string) func(context.Context, *redlock.Lock) error {
 			return func(ctx context.Context, lock *redlock.Lock) error {
 				w.must(lock.SetValue(ctx, value))
-				i, err := l.Inspect(ctx, lock.Name())
-				w.must(err)
+				i := must(l.Inspect(ctx, lock.Name()))(w)
 				if lock.Slot() > 0 {
 					i.Value = i.Slots[lock.Slot()-1].Value
 				}

@@ -204,8 +204,7 @@ func (w *cluster) pool(opts ...pool.Option) *pool.Pool {
 func (w *cluster) poolOver(urls []string, opts ...pool.Option) *pool.Pool {
 	w.Helper()
 	common := []pool.Option{pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime())}
-	p, err := pool.Open(urls, append(common, opts...)...)
-	w.must(err)
+	p := must(pool.Open(urls, append(common, opts...)...))(w)
 	w.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -213,8 +212,7 @@ func (w *cluster) poolOver(urls []string, opts ...pool.Option) *pool.Pool {
 // newLocker makes a Locker over p without waiting for the masters.
 func (w *cluster) newLocker(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
-	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
-	w.must(err)
+	l := must(redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...))(w)
 	w.Cleanup(func() { _ = l.Close() })
 	return l
 }

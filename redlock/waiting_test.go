@@ -225,8 +225,7 @@ func (w *cluster) hintsFor(p *peer, name string) (list []hint) {
 func (w *cluster) waiters(i int, name string) []string {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
-	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0))
-	w.must(err)
+	reply := must(w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0)))(w)
 	seen, err := scripts.DecodeHolding(reply)
 	if err != nil || seen.Waiters != len(seen.First) {
 		w.Fatalf("%d waiters, but %d are listed; %v", seen.Waiters, len(seen.First), err)

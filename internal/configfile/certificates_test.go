@@ -67,9 +67,7 @@ func TestCredentialsOfSentinels(t *testing.T) {
 func openFile(t *testing.T, dir, text string) (l *redlock.Locker, shut func()) {
 	t.Helper()
 	path := filepath.Join(dir, "locks.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	c, err := configfile.Read(path)
 	if err != nil {
 		t.Fatal(err)

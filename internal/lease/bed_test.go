@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -84,14 +85,9 @@ func (b *managerBed) acquire(t *Terms) (*Lease, error) {
 // lock acquires the name n, and returns the hold.
 func (b *managerBed) lock(t *Terms) *Hold {
 	b.t.Helper()
-	l, err := b.acquire(t)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	l := must.Get(b.acquire(t))(b.t)
 	h := &Hold{}
-	if err := h.Start(l, t); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, h.Start(l, t))
 	return h
 }
 

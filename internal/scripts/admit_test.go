@@ -16,14 +16,8 @@ const three, five = "a,b,c", "a,b,c,d,e"
 
 func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
 	c.t.Helper()
-	reply, err := c.run(enc.Admit(r), "")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	a, err := scripts.DecodeAdmission(reply)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	reply := must.Get(c.run(enc.Admit(r), ""))(c.t)
+	a := must.Get(scripts.DecodeAdmission(reply))(c.t)
 	return a
 }
 

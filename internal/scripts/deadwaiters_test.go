@@ -67,16 +67,11 @@ func TestReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 // spent returns the server's time for a command, in us, since the statistics were reset.
 func (c *client) spent(command string) (micros float64) {
 	c.t.Helper()
-	text, err := redis.String(c.must("INFO", "commandstats"), nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	text := must.Get(redis.String(c.must("INFO", "commandstats"), nil))(c.t)
 	for line := range strings.SplitSeq(text, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, "cmdstat_"+command+":"); ok {
 			calls := 0
-			if _, err := fmt.Sscanf(rest, "calls=%d,usec=%f,", &calls, &micros); err != nil {
-				c.t.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(rest, "calls=%d,usec=%f,", &calls, &micros))(c.t)
 		}
 	}
 	return micros

@@ -110,10 +110,7 @@ func (c *client) fence(name string) string {
 
 func (c *client) now() int64 {
 	c.t.Helper()
-	pair, err := redis.Int64s(c.must("TIME"), nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	pair := must.Get(redis.Int64s(c.must("TIME"), nil))(c.t)
 	return pair[0]*second + pair[1]
 }
 
@@ -149,10 +146,7 @@ func (c *client) want(kind quorum.Outcome, call *frame.Call) scripts.Vote {
 // release runs a release, and reports whether one of its leases existed.
 func (c *client) release(name string, end scripts.Ending) bool {
 	c.t.Helper()
-	reply, err := c.run(enc.Release(keys(name), end), "")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	reply := must.Get(c.run(enc.Release(keys(name), end), ""))(c.t)
 	if reply != int64(0) && reply != int64(1) {
 		c.t.Fatalf("the reply to a release is %v", reply)
 	}
@@ -167,14 +161,8 @@ func (c *client) inspect(name string) scripts.Holding {
 // inspectAt inspects a name for a client whose estimate of the masters' time is this.
 func (c *client) inspectAt(name string, time int64) scripts.Holding {
 	c.t.Helper()
-	reply, err := c.run(enc.Inspect(keys(name), time), "")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	h, err := scripts.DecodeHolding(reply)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	reply := must.Get(c.run(enc.Inspect(keys(name), time), ""))(c.t)
+	h := must.Get(scripts.DecodeHolding(reply))(c.t)
 	return h
 }
 
@@ -205,19 +193,13 @@ func (c *client) everything(name string) string {
 
 func (c *client) left(key string) int64 {
 	c.t.Helper()
-	n, err := redis.Int64(c.must("PTTL", key), nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := must.Get(redis.Int64(c.must("PTTL", key), nil))(c.t)
 	return n
 }
 
 func (c *client) fields(name string) map[string]string {
 	c.t.Helper()
-	m, err := redis.StringMap(c.must("HGETALL", prefix.Lock(name)), nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	m := must.Get(redis.StringMap(c.must("HGETALL", prefix.Lock(name)), nil))(c.t)
 	return m
 }
 

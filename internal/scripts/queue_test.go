@@ -31,9 +31,7 @@ func (c *client) contender(owner string, at int64, priority int, deaf bool) *con
 	}
 	p.ear = c.dial()
 	c.t.Cleanup(func() { _ = p.ear.Close() })
-	if _, err := p.ear.Do("SUBSCRIBE", prefix.Inbox(owner)); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(p.ear.Do("SUBSCRIBE", prefix.Inbox(owner)))(c.t)
 	return p
 }
 
@@ -47,10 +45,7 @@ func (p *contender) ask(name string, ballot int64) scripts.Vote {
 // wantHint waits for the next message in the inbox, which must be a wake-up for the name.
 func (p *contender) wantHint(name string) {
 	p.t.Helper()
-	got, err := redis.Strings(p.ear.Receive())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	got := must.Get(redis.Strings(p.ear.Receive()))(p.t)
 	h, ok := prefix.ParseWakeUp(got[2])
 	if want := (scripts.WakeUp{Waiter: p.ticket.Waiter(), Number: 7, Name: name}); !ok || h != want ||
 		got[1] != prefix.Inbox(p.owner) {
@@ -70,10 +65,7 @@ func (c *client) counts(name string, ticket *scripts.Ticket) time.Duration {
 
 func (c *client) queue(name string) []string {
 	c.t.Helper()
-	list, err := redis.Strings(c.must("ZRANGE", prefix.Queue(name), 0, -1), nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	list := must.Get(redis.Strings(c.must("ZRANGE", prefix.Queue(name), 0, -1), nil))(c.t)
 	return list
 }
 

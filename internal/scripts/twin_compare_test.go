@@ -240,10 +240,7 @@ func (w *twin) compareMessages() {
 func (w *twin) heard() (got []string) {
 	w.must("PUBLISH", heard[0], "end")
 	for {
-		parts, err := redis.Strings(w.listener.Receive())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		parts := must.Get(redis.Strings(w.listener.Receive()))(w.t)
 		if parts[2] == "end" {
 			return got
 		}

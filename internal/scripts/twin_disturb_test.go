@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
@@ -91,9 +92,7 @@ func (w *twin) manyShares(name string) {
 	w.op = fmt.Sprint(n, " shares until ", ends)
 	for i := range n {
 		id := scripts.ShareID("deaf", uint64(i), scripts.Reader, 0, "")
-		if err := w.Send("ZADD", lock, ends+int64(i), id); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.Send("ZADD", lock, ends+int64(i), id))
 		w.state.SetScore(now, lock, id, ends+int64(i))
 	}
 	w.must("")
@@ -136,9 +135,7 @@ func (w *twin) manyWaiters() {
 			if key == queue {
 				score = -9
 			}
-			if err := w.Send("ZADD", key, score, id); err != nil {
-				w.t.Fatal(err)
-			}
+			must.Do(w.t, w.Send("ZADD", key, score, id))
 			w.state.SetScore(now, key, id, score)
 		}
 	}

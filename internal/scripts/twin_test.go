@@ -226,10 +226,7 @@ func (w *twin) value(k *scripts.Keys) scripts.Value {
 		return ""
 	}
 	texts := []string{"", "10.0.0.1:80 v2", "7 8", "é\n \x00", strings.Repeat("x", scripts.MaxValue)}
-	v, err := scripts.NewValue(version, texts[version])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	v := must.Get(scripts.NewValue(version, texts[version]))(w.t)
 	return v
 }
 
@@ -387,9 +384,7 @@ func (w *twin) both(call *frame.Call, stamp string) {
 	edges := w.edges(keys, args[2:])
 	w.letPass(edges)
 	send := func(command string, args ...any) {
-		if err := w.Send(command, args...); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.Send(command, args...))
 	}
 	send("MULTI")
 	send("TIME")

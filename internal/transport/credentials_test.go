@@ -15,6 +15,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
@@ -221,9 +222,7 @@ func TestEmptyPasswordIsError(t *testing.T) {
 func TestProviderOfClusterAndSentinel(t *testing.T) {
 	v := &vault{}
 	common := defaults()
-	if err := common.apply([]Option{WithCredentialsProvider(v.credentials)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, common.apply([]Option{WithCredentialsProvider(v.credentials)}))
 	synctest.Test(t, func(t *testing.T) {
 		m := newFake("a")
 		logins := recordLogins(m)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -24,9 +25,7 @@ func TestScriptsStopWithoutReplicasByVersion(t *testing.T) {
 	}
 	info := infoOf(InfoFields(text))
 	for _, setting := range []string{"min-replicas-max-lag", "min-replicas-to-write"} {
-		if _, err := c.Do("CONFIG", "SET", setting, "1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Do("CONFIG", "SET", setting, "1"))(t)
 	}
 	const said = "NOREPLICAS"
 	if _, err := c.Do("SET", "a", "1"); err == nil || !strings.Contains(err.Error(), said) {

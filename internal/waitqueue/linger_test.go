@@ -95,9 +95,7 @@ func (p *testClient) unlock(k *pending) {
 	if k.is() != "holds" {
 		p.t.Fatalf("the call %s", k.is())
 	}
-	if err := k.Hold.Unlock(p.t.Context()); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, k.Hold.Unlock(p.t.Context()))
 	synctest.Wait()
 }
 

@@ -38,9 +38,7 @@ func (v *volume) path() string { return filepath.Join(v.dir, "locks.json") }
 
 func (v *volume) check(errs ...error) {
 	v.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, errors.Join(errs...))
 }
 
 // swap replaces the data as the kubelet does (pkg/volume/util/atomic_writer.go): it makes a new directory and a

@@ -32,9 +32,7 @@ func TestOpen(t *testing.T) {
 	}
 	config["masters"] = urls
 	path := write(t, config)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pass"), []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), "pass"), []byte("secret\n"), 0o600))
 	ctx := t.Context()
 	locker, err := redlockfile.Open(path)
 	if err != nil {

@@ -95,9 +95,7 @@ func start(t *testing.T, urls []string, env ...string) *python {
 // ask sends a command without waiting for the reply.
 func (p *python) ask(format string, args ...any) {
 	p.t.Helper()
-	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(fmt.Fprintf(p.in, format+"\n", args...))(p.t)
 }
 
 // reply returns the reply to a command.
@@ -106,10 +104,7 @@ func (p *python) reply() int64 {
 	if !p.out.Scan() {
 		p.t.Fatalf("the client in Python has ended: %v", p.out.Err())
 	}
-	n, err := strconv.ParseInt(p.out.Text(), 10, 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(p.out.Text(), 10, 64))(p.t)
 	return n
 }
 
