@@ -325,62 +325,51 @@ func TestTimeLeftWithAClockThatIsBehind(t *testing.T) {
 	})
 }
 
+// A take acquires a lock of one name.
+type take func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)
+
+// takes returns how l acquires name as each kind of lock: with a wait, and without.
+func takes(l *redlock.Locker, name string) map[string][2]take {
+	one, rw := l.Semaphore(name, 1), l.RWLock(name)
+	return map[string][2]take{
+		"plain": {func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+			return l.Lock(ctx, name, opts...)
+		}, func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
+			return l.TryLock(ctx, name, opts...)
+		}},
+		"slot": {one.Acquire, one.TryAcquire}, "writer": {rw.Lock, rw.TryLock},
+		"reader": {rw.RLock, rw.TryLock}, // a reader excludes writers
+	}
+}
+
 // H180: all clocks were an hour ahead while a name was used, and have been set right. So the fence of the name is
 // ahead, and so are the ballots that follow it. Then the clock of one master jumps by 12 s. No client gets the name
 // before the lock of its holder, which is on exactly three of five masters, has ended; afterwards one does.
 func TestOneClockThatJumpsAfterAllWereAhead(t *testing.T) {
-	type acquire func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)
-	for kind, of := range map[string]func(l *redlock.Locker) (lock, try acquire){
-		"plain": func(l *redlock.Locker) (lock, try acquire) {
-			return func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
-					return l.Lock(ctx, "x", opts...)
-				}, func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
-					return l.TryLock(ctx, "x", opts...)
-				}
-		},
-		"slot": func(l *redlock.Locker) (lock, try acquire) {
-			one := l.Semaphore("x", 1)
-			return one.Acquire, one.TryAcquire
-		},
-		"writer": func(l *redlock.Locker) (lock, try acquire) { return l.RWLock("x").Lock, l.RWLock("x").TryLock },
-		"reader": func(l *redlock.Locker) (lock, try acquire) { return l.RWLock("x").RLock, l.RWLock("x").TryLock },
-	} {
-		t.Run(kind, func(t *testing.T) {
-			virtual(t, 5, func(w *cluster) {
-				w.each(func(_ int, m *memory.Master) { m.SetClock(time.Hour, 1) })
-				first, second := w.locker(), w.locker()
-				lock, _ := of(first)
-				rival, try := of(second)
-				k, err := rival(w.Context())
-				w.noError(err)
-				w.noError(k.Unlock(w.Context()))
-				w.each(func(_ int, m *memory.Master) { m.SetClock(0, 1) })
-				after(2 * time.Minute)
-				for _, m := range admin.Of(first).Masters() {
-					if m.State != redlockinfo.StateVoting {
-						t.Fatalf("a master is %s", m.State)
+	for _, kind := range []string{"plain", "slot", "writer", "reader"} {
+		subtest(t, kind, 5, func(w *cluster) {
+			w.setClocks(time.Hour)
+			l := w.locker()
+			lock, other := takes(l, "x")[kind][0], takes(w.locker(), "x")[kind]
+			w.noError(must(other[0](w.Context()))(w).Unlock(w.Context()))
+			w.setClocks(0)
+			after(2 * time.Minute)
+			w.wantStates(l, "vvvvv")
+			k := must(lock(w.Context(), redlock.WithTTL(8*time.Second), redlock.WithExtension(false)))(w)
+			after(50 * time.Millisecond)
+			w.evict("x", 3, 4)
+			w.setClocks(12*time.Second, 0)
+			for ; k.Err() == nil; after(100 * time.Millisecond) {
+				if b, err := other[1](w.Context()); err == nil { // now, or the first lock has ended meanwhile
+					if k.Err() == nil {
+						w.Errorf("two holders, with %v left of the first; tokens %d, %d", k.Remaining(), k.Token(), b.Token())
 					}
+					w.noError(b.Unlock(w.Context()))
+					return
 				}
-				k, err = lock(w.Context(), redlock.WithTTL(8*time.Second), redlock.WithExtension(false))
-				w.noError(err)
-				after(50 * time.Millisecond)
-				w.each(func(_ int, m *memory.Master) { m.Evict("x") }, 3, 4)
-				w.masters.Master(0).SetClock(12*time.Second, 1)
-				for k.Err() == nil {
-					if b, err := try(w.Context()); err == nil { // now, or the first lock has ended meanwhile
-						if k.Err() == nil {
-							t.Errorf("two holders, with %v left of the first; tokens %d, %d", k.Remaining(), k.Token(), b.Token())
-						}
-						w.noError(b.Unlock(w.Context()))
-						return
-					}
-					after(100 * time.Millisecond)
-				}
-				after(time.Second)
-				k, err = try(w.Context())
-				w.noError(err)
-				w.noError(k.Unlock(w.Context()))
-			})
+			}
+			after(time.Second)
+			w.noError(must(other[1](w.Context()))(w).Unlock(w.Context()))
 		})
 	}
 }
@@ -391,25 +380,18 @@ func TestOneClockThatJumpsFreesNoName(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l, other := w.locker(), w.locker()
 		held := map[string]*redlock.Lock{}
-		for name, take := range map[string]func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){
-			"write": l.RWLock("write").Lock, "read": l.RWLock("read").RLock, "slots": l.Semaphore("slots", 2).Acquire,
-			"plain": func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
-				return l.Lock(ctx, "plain", opts...)
-			},
-		} {
-			k, err := take(w.Context(), redlock.WithTTL(8*time.Second), redlock.WithExtension(false))
-			w.noError(err)
-			held[name] = k
+		for _, kind := range []string{"plain", "slot", "writer", "reader"} {
+			lock := takes(l, kind)[kind][0]
+			held[kind] = must(lock(w.Context(), redlock.WithTTL(8*time.Second), redlock.WithExtension(false)))(w)
 		}
 		after(50 * time.Millisecond)
 		for name := range held {
-			w.each(func(_ int, m *memory.Master) { m.Evict(name) }, 3, 4)
+			w.evict(name, 3, 4)
 		}
-		w.masters.Master(0).SetClock(12*time.Second, 1)
+		w.setClocks(12*time.Second, 0)
 		for range 2 {
 			for name, k := range held {
-				i, err := other.Inspect(w.Context(), name)
-				w.noError(err)
+				i := must(other.Inspect(w.Context(), name))(w)
 				shown := i.ID != "" || i.ReaderCount > 0 || slices.ContainsFunc(i.Slots, func(s redlockinfo.Inspection) bool {
 					return s.ID != ""
 				})

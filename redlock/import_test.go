@@ -32,10 +32,6 @@ func TestExportEndsContextsFirst(t *testing.T) {
 			}
 			w.isError(context.Cause(ctx), redlock.ErrExported)
 		}
-		_, err := l.TryLock(contexts[0], "a")
-		if err == nil {
-			w.Error("the name was locked with the context of an exported lock")
-		}
 		synctest.Wait() // the acquire has been written to the slowest master too
 		w.wire.clear()
 		after(5 * time.Second)

@@ -173,29 +173,6 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	f.noError(got.Unlock(f.withTimeout(hang)))
 }
 
-// H162: masters with the default settings of Redis save snapshots but have no append-only file. They are declared
-// durable, saved, given a lock, and killed. Although they are back with a snapshot and its record, they are in
-// quarantine.
-func TestSnapshotsAreNotDurable(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3, "--save", "3600 1")
-	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), redlock.WithAllMastersDurable()}
-	l := f.admitted(opts...)
-	for i := range 3 {
-		f.do(i, "SAVE")
-	}
-	must(l.Lock(f.Context(), "n", redlock.WithTTL(5*time.Minute)))(f)
-	f.kill(0, 1, 2)
-	f.restart(0, 1, 2)
-	other := f.locker(opts...)
-	for i := range 3 {
-		if f.record(i) == "" {
-			t.Errorf("master %d has not loaded its snapshot, so the test shows nothing", i)
-		}
-		f.awaitState(other, i, "quarantine")
-	}
-}
-
 // H162: the settings of a durable master are changed while it runs. It has no vote until they are corrected.
 func TestDurableMasterWithChangedSettings(t *testing.T) {
 	t.Parallel()
