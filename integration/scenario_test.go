@@ -284,8 +284,7 @@ func (x *deployment) finish() {
 func (x *deployment) noLocks() {
 	x.Helper()
 	words := func(m Master, name string, args ...any) []string {
-		list := must.Get(redis.Strings(command(x, m, name, args...), nil))(x)
-		return list
+		return must.Get(redis.Strings(command(x, m, name, args...), nil))(x)
 	}
 	for _, m := range x.list {
 		redistest.Await(x, hang, func() string {

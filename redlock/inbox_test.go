@@ -473,6 +473,5 @@ func (w *cluster) holding(i int, name string) scripts.Holding {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)
 	reply := must(w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys, 0)))(w)
-	h := must(scripts.DecodeHolding(reply))(w)
-	return h
+	return must(scripts.DecodeHolding(reply))(w)
 }

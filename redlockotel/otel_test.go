@@ -68,8 +68,7 @@ func observed(t *testing.T, opts ...redlockotel.Option) *deployment {
 
 func (f *deployment) lock(name string) *redlock.Lock {
 	f.Helper()
-	k := must.Get(f.Lock(f.Context(), name))(f)
-	return k
+	return must.Get(f.Lock(f.Context(), name))(f)
 }
 
 // after waits for d in virtual time, and then until all other goroutines wait.

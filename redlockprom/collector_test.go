@@ -43,8 +43,7 @@ func observed(t *testing.T, opts ...redlockprom.Option) *deployment {
 
 func (f *deployment) lock(name string) *redlock.Lock {
 	f.Helper()
-	k := must.Get(f.Lock(f.Context(), name))(f)
-	return k
+	return must.Get(f.Lock(f.Context(), name))(f)
 }
 
 // series returns the values of all series by name and labels. The value of a histogram is the count of its
@@ -122,13 +121,20 @@ func TestCounters(t *testing.T) {
 	})
 }
 
-// An extension is counted with its outcome.
-func TestExtensionsAreCounted(t *testing.T) {
+// Extensions and calls of SetValue are counted with their outcomes, also of a value that is refused.
+func TestExtensionsAndValuesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
-		f.lock("a")
+		k := f.lock("a")
+		must.Do(t, k.SetValue(t.Context(), "v1"), k.SetValue(t.Context(), "v2"))
+		if err := k.SetValue(t.Context(), strings.Repeat("x", 1025)); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("SetValue of 1025 bytes returned %v", err)
+		}
 		after(4 * time.Second) // a held lock is extended every third of its TTL
-		f.has(map[string]float64{"redlock_extensions_total{outcome=ok}": 1})
+		f.has(map[string]float64{
+			"redlock_value_changes_total{outcome=ok}": 2, "redlock_value_changes_total{outcome=invalid}": 1,
+			"redlock_extensions_total{outcome=ok}": 1,
+		})
 		for i := range 2 {
 			f.masters.Master(i).Hang()
 		}
@@ -137,23 +143,6 @@ func TestExtensionsAreCounted(t *testing.T) {
 		if n := f.series()["redlock_extensions_total{outcome=no_quorum}"]; n == 0 {
 			t.Error("two of three masters hang, but no failed extension is counted")
 		}
-	})
-}
-
-// Each call of SetValue is counted with its outcome, even if the value is refused.
-func TestValueChangesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := observed(t)
-		k := f.lock("a")
-		for _, value := range []string{"v1", "v2", strings.Repeat("x", 1025)} {
-			err := k.SetValue(t.Context(), value)
-			if len(value) <= 1024 && err != nil || len(value) > 1024 && !errors.Is(err, redlock.ErrInvalid) {
-				t.Fatalf("SetValue of %d bytes returned %v", len(value), err)
-			}
-		}
-		f.has(map[string]float64{
-			"redlock_value_changes_total{outcome=ok}": 2, "redlock_value_changes_total{outcome=invalid}": 1,
-		})
 	})
 }
 

@@ -17,8 +17,7 @@ const three, five = "a,b,c", "a,b,c,d,e"
 func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
 	c.t.Helper()
 	reply := must.Get(c.run(enc.Admit(r), ""))(c.t)
-	a := must.Get(scripts.DecodeAdmission(reply))(c.t)
-	return a
+	return must.Get(scripts.DecodeAdmission(reply))(c.t)
 }
 
 // request returns a valid request for a step: it contains the present identity and record.

@@ -87,6 +87,5 @@ func instructions(t *testing.T, pairs int) int {
 	if found == nil {
 		t.Fatalf("the output of valgrind contains no count: %s", server.Output())
 	}
-	n := must.Get(strconv.Atoi(found[1]))(t)
-	return n
+	return must.Get(strconv.Atoi(found[1]))(t)
 }

@@ -62,8 +62,7 @@ func onServer(t testing.TB, args ...string) *client {
 func clientOf(t testing.TB, s *redisproc.Server) *client {
 	t.Helper()
 	return newClient(t, func() redis.Conn {
-		c := must.Get(redis.Dial("unix", s.Unix()))(t)
-		return c
+		return must.Get(redis.Dial("unix", s.Unix()))(t)
 	})
 }
 
@@ -162,8 +161,7 @@ func (c *client) inspect(name string) scripts.Holding {
 func (c *client) inspectAt(name string, time int64) scripts.Holding {
 	c.t.Helper()
 	reply := must.Get(c.run(enc.Inspect(keys(name), time), ""))(c.t)
-	h := must.Get(scripts.DecodeHolding(reply))(c.t)
-	return h
+	return must.Get(scripts.DecodeHolding(reply))(c.t)
 }
 
 // wantError runs a call that must fail with an error of this code.
@@ -193,14 +191,12 @@ func (c *client) everything(name string) string {
 
 func (c *client) left(key string) int64 {
 	c.t.Helper()
-	n := must.Get(redis.Int64(c.must("PTTL", key), nil))(c.t)
-	return n
+	return must.Get(redis.Int64(c.must("PTTL", key), nil))(c.t)
 }
 
 func (c *client) fields(name string) map[string]string {
 	c.t.Helper()
-	m := must.Get(redis.StringMap(c.must("HGETALL", prefix.Lock(name)), nil))(c.t)
-	return m
+	return must.Get(redis.StringMap(c.must("HGETALL", prefix.Lock(name)), nil))(c.t)
 }
 
 // term returns a term of this length that begins at a ballot.

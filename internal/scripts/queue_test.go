@@ -65,8 +65,7 @@ func (c *client) counts(name string, ticket *scripts.Ticket) time.Duration {
 
 func (c *client) queue(name string) []string {
 	c.t.Helper()
-	list := must.Get(redis.Strings(c.must("ZRANGE", prefix.Queue(name), 0, -1), nil))(c.t)
-	return list
+	return must.Get(redis.Strings(c.must("ZRANGE", prefix.Queue(name), 0, -1), nil))(c.t)
 }
 
 // H105: on a real server, wake-ups reach the inbox with every valid prefix.

@@ -226,8 +226,7 @@ func (w *twin) value(k *scripts.Keys) scripts.Value {
 		return ""
 	}
 	texts := []string{"", "10.0.0.1:80 v2", "7 8", "é\n \x00", strings.Repeat("x", scripts.MaxValue)}
-	v := must.Get(scripts.NewValue(version, texts[version]))(w.t)
-	return v
+	return must.Get(scripts.NewValue(version, texts[version]))(w.t)
 }
 
 func (w *twin) life() time.Duration {

@@ -13,8 +13,7 @@ import (
 
 func valueOf(t *testing.T, version int64, text string) scripts.Value {
 	t.Helper()
-	v := must.Get(scripts.NewValue(version, text))(t)
-	return v
+	return must.Get(scripts.NewValue(version, text))(t)
 }
 
 // A value belongs to one lease. A late or duplicated message does not restore an older value.

@@ -71,8 +71,7 @@ func TestOpenRejectsInvalidFiles(t *testing.T) {
 
 func marshal(t *testing.T, config any) []byte {
 	t.Helper()
-	text := must.Get(json.Marshal(config))(t)
-	return text
+	return must.Get(json.Marshal(config))(t)
 }
 
 func write(t *testing.T, config map[string]any) (path string) {

@@ -104,8 +104,7 @@ func (p *python) reply() int64 {
 	if !p.out.Scan() {
 		p.t.Fatalf("the client in Python has ended: %v", p.out.Err())
 	}
-	n := must.Get(strconv.ParseInt(p.out.Text(), 10, 64))(p.t)
-	return n
+	return must.Get(strconv.ParseInt(p.out.Text(), 10, 64))(p.t)
 }
 
 func (p *python) do(format string, args ...any) int64 {

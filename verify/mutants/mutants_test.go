@@ -154,6 +154,5 @@ func killed(t *testing.T, m Mutant) {
 
 func absolute(t *testing.T) string {
 	t.Helper()
-	dir := must.Get(filepath.Abs(root))(t)
-	return dir
+	return must.Get(filepath.Abs(root))(t)
 }

@@ -100,6 +100,5 @@ func needSteady(t *testing.T) string {
 	case err != nil:
 		t.Skip("needs the go command in PATH")
 	}
-	binary := must.Get(steady())(t)
-	return binary
+	return must.Get(steady())(t)
 }

@@ -18,8 +18,7 @@ func TestSlotsAreGivenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(Slots)
 		enter := func(addr string, known bool) func() {
-			leave := must.Get(s.enter(t.Context(), addr, time.Minute, known))(t)
-			return leave
+			return must.Get(s.enter(t.Context(), addr, time.Minute, known))(t)
 		}
 		var leaves []func()
 		for range most {

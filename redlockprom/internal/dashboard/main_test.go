@@ -28,8 +28,7 @@ const (
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
-	return text
+	return must.Get(os.ReadFile(path))(t)
 }
 
 func TestFileIsCurrent(t *testing.T) {
