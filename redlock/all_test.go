@@ -124,8 +124,7 @@ func TestLockAllWithOwnedNames(t *testing.T) {
 			for _, ctx := range []context.Context{owning, derived, nested.Context(owning)} {
 				sent, began := len(w.wire.sent()), time.Now()
 				for _, names := range [][]string{{"b"}, {"b", "m:1"}, {"b", "z"}} {
-					_, err := l.LockAll(ctx, names, redlock.WithWaitLimit(time.Second))
-					w.isError(err, redlock.ErrOrder, redlock.ErrInvalid)
+					w.isError(errOf(l.LockAll(ctx, names, redlock.WithWaitLimit(time.Second))), redlock.ErrOrder, redlock.ErrInvalid)
 				}
 				w.wantSince(began, 0)
 				equal(w, len(w.wire.sent()), sent, "commands")

@@ -208,8 +208,7 @@ func TestChangeWaitsForMajorityOfNext(t *testing.T) {
 		_, both, _ := w.states(oldFive, nextFive)
 		l := w.readyLocker(w.poolOf(oldFive...))
 		w.stop(5, 6, 7)
-		err := admin.Of(l).Reconfigure(w.withTimeout(3*time.Second), both)
-		w.isError(err, redlock.ErrNoQuorum)
+		w.isError(admin.Of(l).Reconfigure(w.withTimeout(3*time.Second), both), redlock.ErrNoQuorum)
 		w.noError(l.Do(w.Context(), "a", nothing))
 		if admin.Of(l).Configuration()[0].Epoch != 0 {
 			w.Errorf("the configuration in use is %v, want epoch 0", admin.Of(l).Configuration()[0])

@@ -457,8 +457,7 @@ func TestNewShardedRefusesInvalidShards(t *testing.T) {
 			if strings.Contains(what, "configuration") {
 				opts = append(opts, redlock.WithConfiguration(redlock.Configuration{}, redlock.Configuration{}))
 			}
-			_, err := redlock.NewSharded(list, opts...)
-			w.says(err, redlock.ErrInvalid, what)
+			w.says(errOf(redlock.NewSharded(list, opts...)), redlock.ErrInvalid, what)
 		}
 		for _, opts := range [][]redlock.Option{
 			{redlock.WithShard(1, 2)}, {redlock.WithoutRestartGuard()}, {redlock.WithTTL(0)}, {nil},

@@ -26,43 +26,41 @@ func TestInspectSaysFreeOnlyByVotes(t *testing.T) {
 		{"two have forgotten it, and one is down", []int{1, 2}, []int{0}, 2, 2},
 		{"one has forgotten it, and two are down", []int{4}, []int{2, 3}, 2, 1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			virtual(t, 5, func(w *cluster) {
-				l := w.locker()
-				w.masters.Take("pay", 30*time.Second) // the holder is paused: it extends nothing
-				if i := must(l.Inspect(w.Context(), "pay"))(w); i.ID == "" || i.Free {
-					w.Fatalf("the name is held, but Inspect returned %+v", i)
-				}
-				w.restart(false, c.lost...)
-				for _, i := range c.down {
-					w.stop(i)
-				}
-				after(time.Second)
-				for _, l := range []*redlock.Locker{l, w.locker()} {
-					i := must(l.Inspect(w.Context(), "pay"))(w)
-					on := 0
-					if len(i.Partial) > 0 {
-						on = i.Partial[0].On
-						if left := i.Partial[0].Left; i.Partial[0].Label != "stranger" || left < 28*time.Second || left > 30*time.Second {
-							w.Errorf("the lease is shown as %+v", i.Partial[0])
-						}
-					}
-					if i.ID != "" || i.Free || on != c.partial || i.Quarantined != c.quarantined {
-						w.Errorf("Inspect returned %+v, want not free, %d masters with the lease, %d in quarantine", i,
-							c.partial, c.quarantined)
-					}
-					if i := must(l.Inspect(w.Context(), "another"))(w); i.Free || i.Quarantined != c.quarantined {
-						w.Errorf("Inspect of a name without a lease returned %+v, want not free", i)
+		subtest(t, c.name, 5, func(w *cluster) {
+			l := w.locker()
+			w.masters.Take("pay", 30*time.Second) // the holder is paused: it extends nothing
+			if i := must(l.Inspect(w.Context(), "pay"))(w); i.ID == "" || i.Free {
+				w.Fatalf("the name is held, but Inspect returned %+v", i)
+			}
+			w.restart(false, c.lost...)
+			for _, i := range c.down {
+				w.stop(i)
+			}
+			after(time.Second)
+			for _, l := range []*redlock.Locker{l, w.locker()} {
+				i := must(l.Inspect(w.Context(), "pay"))(w)
+				on := 0
+				if len(i.Partial) > 0 {
+					on = i.Partial[0].On
+					if left := i.Partial[0].Left; i.Partial[0].Label != "stranger" || left < 28*time.Second || left > 30*time.Second {
+						w.Errorf("the lease is shown as %+v", i.Partial[0])
 					}
 				}
-				for _, i := range c.down {
-					w.restart(true, i)
+				if i.ID != "" || i.Free || on != c.partial || i.Quarantined != c.quarantined {
+					w.Errorf("Inspect returned %+v, want not free, %d masters with the lease, %d in quarantine", i,
+						c.partial, c.quarantined)
 				}
-				after(time.Minute)
-				if i := must(l.Inspect(w.Context(), "pay"))(w); !i.Free || len(i.Partial) != 0 || i.Quarantined != 0 {
-					w.Errorf("after the quarantine Inspect returned %+v, want free", i)
+				if i := must(l.Inspect(w.Context(), "another"))(w); i.Free || i.Quarantined != c.quarantined {
+					w.Errorf("Inspect of a name without a lease returned %+v, want not free", i)
 				}
-			})
+			}
+			for _, i := range c.down {
+				w.restart(true, i)
+			}
+			after(time.Minute)
+			if i := must(l.Inspect(w.Context(), "pay"))(w); !i.Free || len(i.Partial) != 0 || i.Quarantined != 0 {
+				w.Errorf("after the quarantine Inspect returned %+v, want free", i)
+			}
 		})
 	}
 }

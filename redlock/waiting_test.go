@@ -439,8 +439,7 @@ func TestCancelledContenderLeavesNothing(t *testing.T) {
 			next := w.goLock(w.Context(), p, "n", unpolled)
 			start := time.Now()
 			cancel()
-			err := head.mustFail(time.Second)
-			w.isError(err, context.Canceled)
+			w.isError(head.mustFail(time.Second), context.Canceled)
 			equal(w, time.Since(start), 0, "elapsed time")
 			p.hear()
 			if !at.release {
