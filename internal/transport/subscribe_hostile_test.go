@@ -140,23 +140,6 @@ func TestRefusedChannelDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// After a transient error the connection is made again, with pauses, until the subscription is active.
-func TestTransientRefusalIsRetried(t *testing.T) {
-	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *fake, p *Transport) {
-		s := p.Subscribe("a", newEar())
-		settle(30 * time.Second)
-		if n := r.subscribers(); n < 20 || n > 80 {
-			t.Errorf("there were %d connections in 30 s", n)
-		}
-		r.answerSubscriptions(polite)
-		settle(2 * time.Second)
-		if confirmedCount(s) != 1 {
-			t.Error("the subscription is not active")
-		}
-		s.Close()
-	})
-}
-
 // Subscriptions work for a user without the rights to PING and UNSUBSCRIBE.
 func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 	mean := func(cmd []string) string {
@@ -185,12 +168,13 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 	})
 }
 
-// If a server sends something else than a reply to SUBSCRIBE, the connection ends and is made again with pauses. Calls,
-// which use another connection, are not affected. What is no reply at all, or is too large, ends any connection: see
-// hostilities.
+// If a server answers SUBSCRIBE with a transient error, or sends something else than a reply, the connection ends and is
+// made again with pauses, until the subscription is active. Calls, which use another connection, are not affected. What
+// is no reply at all, or is too large, ends any connection: see hostilities.
 func TestHostileServer(t *testing.T) {
 	flood := strings.Repeat("*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\nx\r\n", 1000)
 	for name, reply := range map[string]string{
+		"transient error":     "-BUSY a script is running\r\n",
 		"wrong confirmation":  "*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n",
 		"confirmation twice":  polite([]string{"SUBSCRIBE", "a", "a"}),
 		"other confirmation":  "*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n",
