@@ -72,9 +72,7 @@ func composed(t *testing.T, tool []string) {
 	if len(tool) == 2 { // docker-compose of before 2021 does not wait
 		up = append(up, "--wait")
 	}
-	if _, err := run(ctx, up...); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(run(ctx, up...))(t)
 	var addresses []string
 	for i := 1; i <= 5; i++ {
 		addresses = append(addresses, fmt.Sprintf("redis://127.0.0.1:%s%d", ports, i))

@@ -155,10 +155,7 @@ func TestIncompatibleChangesMustBeNamed(t *testing.T) {
 // onlyHere makes the file of GoReleaser build for this system alone.
 func onlyHere(t *testing.T, path string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	for key, value := range map[string]string{
 		"goos": runtime.GOOS, "goarch": runtime.GOARCH, "platforms": "linux/" + runtime.GOARCH, "images": testImage,
 	} {

@@ -69,8 +69,8 @@ func isContext(t reflect.Type) bool { return t == reflect.TypeFor[context.Contex
 
 func isFunc(t reflect.Type) bool { return t.Kind() == reflect.Func }
 
-// H79: a method of the API that gets a nil context or function, or has a nil receiver, such
-// as the lock of a failed call, says what is nil.
+// H79: a method of the API that gets a nil context or function, or has a nil receiver, such as the lock of a failed
+// call, says what is nil.
 func TestNilIsExplained(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
