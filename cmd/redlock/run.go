@@ -9,12 +9,15 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/clock"
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Exit statuses of run itself, lock and unlock. The first four are from sysexits.h.
@@ -119,7 +122,9 @@ func runCommand(a *app) *cobra.Command {
 			a.aside()
 			signals, stop := catchSignals()
 			defer stop()
-			l, err := a.deployment.openFollowing(c, f.lockerOptions()...)
+			r := &runner{flags: f, names: names, signals: signals}
+			trace := redlock.WithTrace(&redlockinfo.Trace{Event: r.extensions.note})
+			l, err := a.deployment.openFollowing(c, append(f.lockerOptions(), trace)...)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -127,7 +132,8 @@ func runCommand(a *app) *cobra.Command {
 			if f.quiet {
 				a.stderr = io.Discard
 			}
-			return (&runner{console: a.console, flags: f, names: names, signals: signals}).underLock(l, path, command)
+			r.console = a.console
+			return r.underLock(l, path, command)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -202,10 +208,43 @@ type runner struct {
 	names   []string
 	signals chan os.Signal
 
+	extensions extensions
+
 	began clock.Instant // when the lock was acquired, or a little later
 	lost  error         // why the command was asked to end
 	end   clock.Instant // last known end of the lock's validity
 	kill  clock.Instant // when to kill a command that was asked to end
+}
+
+// extensions remembers why the last extensions have failed.
+type extensions struct {
+	mu     sync.Mutex
+	failed map[string]error // by name; nil after an extension that a majority has confirmed
+}
+
+// note takes an event of the client.
+func (x *extensions) note(e redlockinfo.Event) {
+	if e.Kind != redlockinfo.KindExtended {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.failed == nil {
+		x.failed = map[string]error{}
+	}
+	x.failed[e.Name] = e.Err
+}
+
+// why returns why the last extension of a name has failed, as in ": 3 of 5: NOPERM ...", or "".
+func (x *extensions) why() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, err := range x.failed {
+		if e := (*clients.Error)(nil); errors.As(err, &e) {
+			return ": " + e.Failure.Reasons()
+		}
+	}
+	return ""
 }
 
 // underLock acquires the lock, runs the command, and releases the lock. Its error is nil if the command has succeeded,
@@ -293,12 +332,12 @@ func (r *runner) watch(lock *locks, job *job) time.Duration {
 		job.until(now, left)
 		return left - grace
 	case err == nil: // extensions have failed for too long, or the maximum hold is reached
-		why := "cannot be kept"
+		why, reasons := "cannot be kept", r.extensions.why()
 		if m := r.flags.maxHold; m > 0 && now.Sub(r.began) >= m-grace-time.Second { // r.began may be late
-			why = fmt.Sprintf("reaches --max-hold %v", m)
+			why, reasons = fmt.Sprintf("reaches --max-hold %v", m), ""
 		}
-		r.giveUp(job, fmt.Errorf("redlock run: the lock of %s %s, and ends in %v",
-			r.quoted(), why, left.Round(time.Millisecond)))
+		r.giveUp(job, fmt.Errorf("redlock run: the lock of %s %s, and ends in %v%s",
+			r.quoted(), why, left.Round(time.Millisecond), reasons))
 		r.end, r.kill = now.Add(left), now.Add(left)
 	default:
 		r.giveUp(job, fmt.Errorf("redlock run: %s: %w", r.quoted(), err))

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -204,6 +205,27 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	if !strings.Contains(p.said(), "term\n") {
 		t.Errorf("the command did not get TERM:\n%s", p.said())
 	}
+}
+
+// If extensions are refused, run, unlock and the log say why in the servers' words.
+func TestRefusedExtensionsAreNamed(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	run := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	run.hear("ready")
+	handle := f.lock("--ttl", "3s", "--while", strconv.Itoa(os.Getpid()), "b")
+	f.do(0, "ACL", "SETUSER", "default", "-evalsha")
+	f.do(1, "ACL", "SETUSER", "default", "-evalsha")
+	const why = "2 of 3: NOPERM this user has no permissions to run the 'evalsha' command\n"
+	run.ends(exitRunLost, "s: "+why)
+	if !regexp.MustCompile(`the lock of "a" cannot be kept, and ends in [0-9.a-z]+: ` + why).MatchString(run.said()) ||
+		!strings.Contains(run.said(), `WARN redlock: master is failing`) {
+		t.Errorf("want the reason and a log in\n%s", run.said())
+	}
+	if !redistest.Until(func() bool { _, err := os.ReadFile(handle); return err == nil }) { // a file, no socket
+		t.Fatal("the lock has not ended")
+	}
+	f.start("unlock", handle).ends(exitRunLost, "no majority extended it in time: "+why)
 }
 
 // No process of the command outlives redlock run. If redlock run is killed, the command and its child are killed. If it
