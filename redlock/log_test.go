@@ -372,6 +372,26 @@ func TestLogSaysAThingOnce(t *testing.T) {
 	}, memory.Fresh())
 }
 
+// A client that starts while a master has no vote names it once, if the others are enough to acquire locks; otherwise
+// the record that no lock can be acquired names it.
+func TestMasterWithoutAVoteFromTheStartIsNamed(t *testing.T) {
+	for restarted, want := range map[int]struct{ alone, alarms int }{1: {1, 0}, 2: {0, 2}} {
+		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
+			virtual(t, 3, func(w *cluster) {
+				for i := range restarted {
+					w.masters.Master(i).Restart(false)
+				}
+				var book logbook
+				w.newLocker(w.pool(), book.option())
+				after(4 * time.Second)
+				book.wants(w, want.alone, "master does not vote", "state=quarantine", "may have forgotten locks")
+				book.wants(w, want.alarms, "no lock can be acquired", "may have forgotten locks")
+				book.wants(w, want.alone+want.alarms)
+			})
+		})
+	}
+}
+
 // A server that closes its connections, for example after a change of passwords, is back at once: that is no warning.
 func TestReconnectIsNoWarning(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

@@ -56,6 +56,15 @@ func changeAdvice() []adviceCase {
 			e.age(time.Minute, nil)
 			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
 		}},
+		{name: "a file that cancels a change", new: true, about: "quarantine", what: "still has epoch 1",
+			spoil: func(e *adviceEnv) {
+				old := strings.Join(e.urls, `", "`)
+				e.reconfigure(false)
+				file := e.file(fmt.Sprintf(`{"epoch": 2, "masters": ["%s"]}`, old))
+				e.flags, e.urls = []string{"--config", file}, nil
+			}, apply: func(e *adviceEnv, _ *printed) {
+				call(e.t, exitDone, "", "set", "--yes", "--abort", filepath.Join(e.master.Dir(), "epoch1.json"))
+			}},
 		{name: "other shards", new: true, about: "shards", what: "shard layout", spoil: func(e *adviceEnv) {
 			more := redistest.Test(e.t, 3, redisproc.Config{})
 			shard := append([]string(nil), e.urls...)

@@ -202,14 +202,18 @@ func newAdviceEnv(t *testing.T, c *adviceCase) *adviceEnv {
 // agrees fails the test unless all outputs about the masters agree.
 func (e *adviceEnv) agrees() {
 	e.t.Helper()
+	masters := slices.Concat(e.flags, e.urls)
+	l, log := openLogged(e.t, masters, observer)
+	log.tries(l)
 	var seen verdictSeen
 	var wrong []string
 	if !redistest.Until(func() bool {
-		seen = lookAt(e.t, slices.Concat(e.flags, e.urls))
-		wrong = seen.disagreements()
+		seen = lookAt(e.t, masters)
+		wrong = append(seen.disagreements(), log.contradicts(&seen)...)
 		return len(wrong) == 0
 	}) {
-		e.t.Errorf("the outputs disagree about %q in\n%s\n%s\n%+v", wrong, seen.text, seen.statusText, seen.page)
+		e.t.Errorf("the outputs disagree about %q in\n%s\n%s\n%+v\n%s", wrong, seen.text, seen.statusText, seen.page,
+			log.all())
 	}
 }
 

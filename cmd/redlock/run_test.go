@@ -218,7 +218,7 @@ func TestRefusedExtensionsAreNamed(t *testing.T) {
 	f.do(1, "ACL", "SETUSER", "default", "-evalsha")
 	const why = "2 of 3: NOPERM this user has no permissions to run the 'evalsha' command\n"
 	run.ends(exitRunLost, "s: "+why)
-	if !regexp.MustCompile(`the lock of "a" cannot be kept, and ends in [0-9.a-z]+: ` + why).MatchString(run.said()) ||
+	if !regexp.MustCompile(`the lock of "a" cannot be kept, and ends in [0-9.a-z]+: `+why).MatchString(run.said()) ||
 		!strings.Contains(run.said(), `WARN redlock: master is failing`) {
 		t.Errorf("want the reason and a log in\n%s", run.said())
 	}

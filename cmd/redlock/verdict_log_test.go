@@ -26,19 +26,30 @@ type clientLog struct {
 	mu    sync.Mutex
 	out   map[string]string // why masters do not vote, by master
 	short bool              // no lock can be acquired
+	text  []byte            // all of it
 }
 
 // logs starts a client that tries a lock again and again, and returns its log.
 func (f *deployment) logs() *clientLog {
 	f.t.Helper()
-	log := &clientLog{t: f.t, out: map[string]string{}}
-	l, err := redlock.Open(f.urls, redlock.WithLabel("logs"), redlock.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	l, log := openLogged(f.t, f.urls)
 	if err := l.WaitReady(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
+	log.tries(l)
+	return log
+}
+
+// openLogged opens a client with these flags and URLs, and returns it with its log.
+func openLogged(t *testing.T, masters []string, opts ...redlock.Option) (*client, *clientLog) {
+	t.Helper()
+	log := &clientLog{t: t, out: map[string]string{}}
+	return open(t, masters, append(opts, redlock.WithLabel("logs"),
+		redlock.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))...), log
+}
+
+// tries makes l try a lock again and again until the test ends.
+func (c *clientLog) tries(l *client) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -47,17 +58,19 @@ func (f *deployment) logs() *clientLog {
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
-	f.t.Cleanup(func() {
+	c.t.Cleanup(func() {
 		cancel()
 		wg.Wait()
-		_ = l.Close()
+		l.close()
 	})
-	return log
 }
 
 // Write implements io.Writer for one record.
 func (c *clientLog) Write(line []byte) (int, error) {
-	var r struct{ Msg, Level, Master, Reason string }
+	var r struct {
+		Msg, Level, Master, Reason string
+		Masters                    []struct{ Master, Reason string }
+	}
 	if err := json.Unmarshal(line, &r); err != nil {
 		c.t.Errorf("the log has the line %s: %v", line, err)
 	}
@@ -66,6 +79,7 @@ func (c *clientLog) Write(line []byte) (int, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.text = append(c.text, line...)
 	switch r.Msg {
 	case "redlock: master is down", "redlock: master does not vote", "redlock: master is failing":
 		c.out[r.Master] = r.Reason
@@ -73,10 +87,22 @@ func (c *clientLog) Write(line []byte) (int, error) {
 		delete(c.out, r.Master)
 	case "redlock: no lock can be acquired":
 		c.short = true
+		for _, m := range r.Masters {
+			for master := range strings.SplitSeq(m.Master, ", ") {
+				c.out[master] = m.Reason
+			}
+		}
 	case "redlock: locks can be acquired again":
 		c.short = false
 	}
 	return len(line), nil
+}
+
+// all returns the text of the log.
+func (c *clientLog) all() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text)
 }
 
 // contradicts returns in which ways the log contradicts the other outputs.

@@ -6,15 +6,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // All outputs agree: check and status as text and JSON, their exit statuses, the page, Healthy, and the log of a client
@@ -23,6 +28,8 @@ import (
 func TestOutputsAgree(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
+	link := newLink(t, f.servers[1].Addr())
+	f.urls[1] = "redis://" + link.addr + "?name=" + f.servers[1].Addr()
 	log := f.logs()
 	set := func(i int, name, value string) { f.do(i, "CONFIG", "SET", name, value) }
 	for _, c := range []struct {
@@ -54,6 +61,9 @@ func TestOutputsAgree(t *testing.T) {
 			}
 			f.do(1, "BGSAVE")
 		}, exitDone, 1},
+		{"a slow link", func() { link.delay.Store(int64(2 * time.Second)) }, exitDanger, 0},
+		{"a half-open link", func() { link.delay.Store(int64(time.Hour)) }, exitDanger, 0},
+		{"the link again", func() { link.delay.Store(0) }, exitDone, 1},
 		{"cut connections and flushed scripts", func() {
 			for i := range f.urls {
 				f.do(i, "SCRIPT", "FLUSH")
@@ -89,6 +99,28 @@ func TestOutputsAgree(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A link leads to a server, and delays each part of its replies, or holds it back for good.
+type link struct {
+	addr  string
+	delay atomic.Int64 // a time.Duration
+}
+
+func newLink(t *testing.T, to string) *link {
+	l := &link{}
+	ended := make(chan struct{})
+	l.addr = redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
+		redistest.Relay(raw, to, func(data []byte) []byte {
+			select {
+			case <-time.After(time.Duration(l.delay.Load())):
+			case <-ended:
+			}
+			return data
+		})
+	})
+	t.Cleanup(func() { close(ended) }) // before Answer waits for its connections
+	return l
 }
 
 // A deployment of one master says that none may fail, and that this is a choice.
@@ -170,35 +202,41 @@ type verdictSeen struct {
 	healthy           error
 }
 
-// lookAt runs the commands with these flags and URLs.
+// lookAt runs the commands with these flags and URLs, at the same time.
 func lookAt(t *testing.T, masters []string) (v verdictSeen) {
 	t.Helper()
 	inJSON := func(into any, args ...string) int {
 		var out, errs bytes.Buffer
 		code := run(append(args, masters...), &out, &errs)
 		if err := json.Unmarshal(out.Bytes(), into); err != nil {
-			t.Fatalf("%q printed %s%s: %v", args, out.String(), errs.String(), err)
+			t.Errorf("%q printed %s%s: %v", args, out.String(), errs.String(), err)
 		}
 		return code
 	}
-	v.checkEnd = inJSON(&v.check, "check", "--json")
-	v.statusEnd = inJSON(&v.status, "status", "--json")
-	v.textEnd, v.text = command(append([]string{"check"}, masters...)...)
-	_, v.statusText = command(append([]string{"status"}, masters...)...)
+	var wg sync.WaitGroup
+	wg.Go(func() { v.checkEnd = inJSON(&v.check, "check", "--json") })
+	wg.Go(func() { v.statusEnd = inJSON(&v.status, "status", "--json") })
+	wg.Go(func() { v.textEnd, v.text = command(append([]string{"check"}, masters...)...) })
+	wg.Go(func() { _, v.statusText = command(append([]string{"status"}, masters...)...) })
 	l := observe(t, masters)
 	defer l.close()
 	ctx, cancel := l.within()
 	defer cancel()
 	l.settled(ctx)
 	v.healthy = l.Healthy(ctx)
-	if err := json.Unmarshal(newWebLooker(ctx, l).state(""), &v.page); err != nil {
+	page := newWebLooker(ctx, l).state("")
+	wg.Wait()
+	if err := json.Unmarshal(page, &v.page); err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
 // observe returns the client of "redlock status" with these flags and URLs.
-func observe(t *testing.T, masters []string) *client {
+func observe(t *testing.T, masters []string) *client { return open(t, masters, observer) }
+
+// open returns a client with these flags and URLs.
+func open(t *testing.T, masters []string, opts ...redlock.Option) *client {
 	t.Helper()
 	a := &app{}
 	cmd, rest, err := rootCommand(a).Find(append([]string{"status"}, masters...))
@@ -212,7 +250,7 @@ func observe(t *testing.T, masters []string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := a.deployment.open(c, observer)
+	l, err := a.deployment.open(c, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

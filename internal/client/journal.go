@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,9 +99,13 @@ func (t troubles) String() string {
 // mostReason bounds the text of a reason in the log, in bytes.
 const mostReason = 120
 
-// within shortens the reasons so that the text of t has at most n bytes, if the addresses allow it.
+// within shortens the reasons so that t has at most n bytes as JSON, if the addresses allow it. Its text is shorter.
 func (t troubles) within(n int) troubles {
-	for most := mostReason; most > 10 && len(t.String()) > n; most -= 5 {
+	size := func() int {
+		text, _ := json.Marshal(t) // cannot fail: t has texts and finite numbers
+		return len(text)
+	}
+	for most := mostReason; most > 10 && size() > n; most -= 5 {
 		for i := range t {
 			t[i].Reason = shortened(strings.TrimSuffix(t[i].Reason, ellipsis), most)
 		}
@@ -162,8 +167,7 @@ func (j *journal) health(m *redlockinfo.Master) {
 	}
 }
 
-// changed logs that the state of master i has changed; m describes the state now. It does not log the first state of a
-// master unless the master is down, since the alarm reports masters that do not vote.
+// changed logs that the state of master i has changed; m describes the state now.
 func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Master) {
 	clock := clockChanged(before, now)
 	if clock {
@@ -188,10 +192,10 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 	case clock: // the wrong clock of a new voter was logged above
 	case known && now.Phase == admission.Voting:
 		j.master(slog.LevelInfo, "redlock: master votes", m)
-	case known && admission.EndsSoon(now.Err):
-		j.later(i)
-	case known:
+	case known && now.Phase != admission.Voting && !admission.EndsSoon(now.Err):
 		j.out(m)
+	case now.Phase != admission.Voting: // also a master that has never voted for this client
+		j.later(i)
 	}
 	j.known |= quorum.One(i)
 }
@@ -205,8 +209,9 @@ func (j *journal) out(m *redlockinfo.Master) {
 	j.master(slog.LevelWarn, text, m)
 }
 
-// later logs in a second that master i does not vote, with the reason of that moment, unless it votes by then, or is no
-// longer used: a server that closes connections, as after a change of passwords, is no news.
+// later logs in a second that master i does not vote, with the reason of that moment, unless it votes by then, is no
+// longer used, or is named because no lock can be acquired: a server that closes connections, as after a change of
+// passwords, is no news.
 func (j *journal) later(i int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -216,8 +221,15 @@ func (j *journal) later(i int) {
 	j.away[i] = time.AfterFunc(firstWarning, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if v := j.view(); !j.closed && v.Config.All().Has(i) && v.Masters[i].Phase != admission.Voting {
-			m := j.info(i, &v.Masters[i])
+		v := j.view()
+		switch st := &v.Masters[i]; {
+		case j.closed || !v.Config.All().Has(i) || st.Phase == admission.Voting:
+		case j.alarm != nil && st.Phase != admission.Down: // the alarm names it
+			if !j.warned {
+				j.away[i].Reset(firstWarning)
+			}
+		default:
+			m := j.info(i, st)
 			j.out(&m)
 		}
 	})

@@ -94,7 +94,7 @@ func (c *Client) shortage() []slog.Attr {
 		}
 	}
 	var more []slog.Attr
-	room := 340                         // for the masters: with the rest, 500 bytes
+	room := 320                         // for the masters, as JSON: with the rest, 500 bytes
 	if f := waiting.Failure; f != nil { // why one of the calls waits, unless the states of the masters say it
 		others := slices.DeleteFunc(slices.Clone(f.Masters), func(err error) bool {
 			name, _ := addressed(err)
