@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"path/filepath"
@@ -27,6 +28,12 @@ func certificateAdvice() []adviceCase {
 		{name: "no Redis", about: "connection", what: "malformed",
 			spoil: answers("redis", "HTTP/1.1 400 Bad Request\r\n\r\n"),
 			apply: plainURL},
+		{name: "no Redis, and no end of a line", about: "connection", what: `it answered "220 mail"`, spoil: func(e *adviceEnv) {
+			e.urls[1] = e.named("redis://" + redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) {
+				_, _ = raw.Write([]byte("220 mail"))
+				_, _ = io.Copy(io.Discard, raw) // it waits for more
+			}))
+		}, apply: plainURL},
 		{name: "closes connections", about: "connection", what: "", spoil: answers("redis", ""), apply: plainURL},
 		{name: "expired certificate", about: "connection", what: "expired", apply: withoutTLS,
 			spoil: presents(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })},

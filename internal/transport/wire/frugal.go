@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/transport/fault"
@@ -33,7 +34,7 @@ type frugal struct {
 	skip  int      // unread bytes of a bulk string, including its line end
 	left  int      // number of elements of this reply that have not been read
 	parts int      // number of elements that the arrays of this reply have announced
-	alien string   // a line that is no reply of Redis; "" if there was none
+	alien string   // a line, or the start of one, that is no reply of Redis; "" if there was none
 	size  int      // bytes of the bulk strings of this reply plus twice the bytes of its lines
 }
 
@@ -67,7 +68,10 @@ func (f *frugal) scan(p []byte) bool {
 		n := bytes.IndexByte(p, '\n')
 		if n < 0 {
 			f.head = append(f.head, p...)
-			return len(f.head) <= maxLine
+			if c := f.head[0]; c >= ' ' && c <= '~' && !isKind(c) { // not the alert of a port for TLS, which closes
+				f.alien = string(f.head)
+			}
+			return f.alien == "" && len(f.head) <= maxLine
 		}
 		line := p[:n]
 		if len(f.head) > 0 {
@@ -81,6 +85,9 @@ func (f *frugal) scan(p []byte) bool {
 	}
 	return true
 }
+
+// isKind reports whether a reply or an element of a reply may begin with c.
+func isKind(c byte) bool { return strings.IndexByte("$*+-:", c) >= 0 }
 
 // announced reports whether line, the first line of a reply or of an element of a reply, is within bounds.
 func (f *frugal) announced(line []byte) bool {
