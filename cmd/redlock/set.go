@@ -366,6 +366,12 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 	switch {
 	case s.Epoch == 0:
 		return nil
+	case c.Skips && c.Latest%2 == 1:
+		return []planStep{{false, fmt.Sprintf("use the file of epoch %d, whose change is not complete: no change skips an "+
+			"epoch", c.Latest)}}
+	case c.Skips:
+		return []planStep{{false, fmt.Sprintf("correct the epoch in %s: the masters have epoch %d, so the next change has "+
+			"epoch %d", s.quoted(), c.Latest, c.Latest+1)}}
 	case len(s.Next) == 0 && c.Cancels:
 		return []planStep{
 			{false, fmt.Sprintf("redlock set --abort with the file of epoch %d, if that change is to be cancelled; if not, use "+

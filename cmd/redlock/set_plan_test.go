@@ -99,6 +99,29 @@ func TestAdmitOfAddedMasters(t *testing.T) {
 	call(t, exitDone, "use an odd number", append([]string{"status"}, f.urls...)...)
 }
 
+// A file with an epoch that is too high is not raised, since all clients would be refused. The plan names the epoch.
+func TestPlanOfASkippedEpoch(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	l := f.client("web-1", f.urls[:3])
+	plan := func(epoch int64, want string, next ...int) {
+		t.Helper()
+		path := f.file(fmt.Sprint(epoch, ".json"), f.joint(epoch, next...))
+		call(t, exitDone, "\n  next  "+want, "set", path)
+		call(t, exitDanger, "no change skips an epoch", "set", "--raise", "--force", "--yes", path)
+	}
+	const from0 = ".json: the masters have epoch 0, so the next change has epoch 1"
+	plan(2, "correct the epoch in "+f.dir+"/2"+from0)
+	plan(3, "correct the epoch in "+f.dir+"/3"+from0, 3, 4, 5)
+	if _, err := l.TryLock(t.Context(), "orders"); err != nil {
+		t.Error(err)
+	}
+	first := f.file("1.json", f.joint(1, 3, 4, 5))
+	call(t, exitDone, "", "set", "--raise", "--force", "--yes", first)
+	plan(3, "use the file of epoch 1, whose change is not complete", 3, 4, 5)
+	call(t, exitDone, "next  redlock set --finish "+first, "set", first)
+}
+
 // The plan repeats the flags that it was given: without them, its commands would be about another deployment.
 func TestPlanRepeatsFlags(t *testing.T) {
 	t.Parallel()

@@ -207,9 +207,9 @@ func (c *Client) Change(ctx context.Context) (p reconfig.Progress, err error) {
 // as those that were admitted with the default, get the longest max TTL of the old ones. With an even epoch RaiseEpoch
 // ends a change: from then on clients that still use the joint configuration are refused.
 //
-// RaiseEpoch fails if the epoch is even, and no majority of records says that the set is final. It returns
-// round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not reach a majority of
-// each set. Other errors are the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written before
+// RaiseEpoch fails if the configuration skips an epoch, or if its epoch is even, and no majority of records says that the
+// set is final. It returns round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not
+// reach a majority of each set. Other errors are the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written before
 // a failure stay, and RaiseEpoch may be repeated.
 func (s *Set) RaiseEpoch(ctx context.Context) error {
 	err := s.Clients[0].writeChange(ctx, reconfig.Raise)

@@ -152,6 +152,9 @@ type Progress struct {
 	OpenAll bool
 	// Cancels reports whether a record is still in the change that the masters of the configuration cancel.
 	Cancels bool
+	// Skips reports whether the configuration skips an epoch: Latest is the latest one of a majority of its old masters.
+	Skips  bool
+	Latest int64
 }
 
 // Look returns the progress of a change. At an odd epoch, it is the change from the old masters to the next masters. At
@@ -171,6 +174,11 @@ func Look(s Seen) (p Progress) {
 	p.Cancels = s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
 		return c.Epoch%2 == 0 && st.Record.Epoch == c.Epoch-1 && st.Record.Masters == c.Masters
 	}) != 0
+	known := s.those(c.Rule.Old, func(_ int, st *admission.State) bool {
+		p.Latest = max(p.Latest, st.Record.Epoch, st.Record.Final)
+		return st.Record.Masters != ""
+	})
+	p.Skips = known.MajorityOf(c.Rule.Old) && p.Latest < c.Epoch-1
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
 	}
@@ -234,6 +242,8 @@ func Raise(s Seen) ([]Writing, error) {
 	}
 	w, p := s.writing(c.Rule, record(c)), Look(s)
 	switch {
+	case p.Skips:
+		return nil, fmt.Errorf("the masters have epoch %d, and no change skips an epoch", p.Latest)
 	case !c.Rule.Joint() && !p.OpenAll:
 		return nil, incomplete(p.Open, c.Rule.Old)
 	case !c.Rule.Joint():
