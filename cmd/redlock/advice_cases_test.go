@@ -6,12 +6,14 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -467,11 +469,35 @@ func recordAdvice() []adviceCase {
 			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })
 		}},
 		{name: "not known yet", brief: true, about: "quarantine", what: "not known yet", spoil: func(e *adviceEnv) {
-			e.freeze(1)
-			e.flags = []string{"--timeout", "300ms"}
+			var first atomic.Bool // the next connection is the first of a command: that of its client
+			e.before = func() { first.Store(true) }
+			e.urls[1] = e.named("redis://" + redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) {
+				if first.Swap(false) {
+					_, _ = io.Copy(io.Discard, raw)
+				} else {
+					redistest.Relay(raw, e.master.Addr(), nil)
+				}
+			}))
+			e.flags = []string{"--timeout", "900ms"}
 		}, apply: func(e *adviceEnv, _ *printed) {
-			e.flags = nil
-			e.thaw(1)
+			e.flags, e.urls = nil, e.plain
+		}},
+		{name: "hung, and little time to look", brief: true, about: "connection", what: "timed out", spoil: func(e *adviceEnv) {
+			e.flags = []string{"--timeout", "900ms"}
+			e.freeze(1)
+		}, apply: func(e *adviceEnv, f *printed) {
+			list, text := e.check()
+			if e.thaw(1); len(list) > 2 || len(f.masters) != 1 { // and one of the quorum
+				e.t.Errorf("check has findings about masters that answer:\n%s", text)
+			}
+		}},
+		{name: "paused writes", about: "connection", what: "timed out", spoil: func(e *adviceEnv) {
+			e.admin("CLIENT", "PAUSE", "600000", "WRITE")
+		}, apply: func(e *adviceEnv, f *printed) {
+			if list, text := e.check(); len(list) > 2 || !strings.Contains(f.fix, "CLIENT PAUSE") {
+				e.t.Errorf("want one finding about the pause in\n%s", text)
+			}
+			e.admin("CLIENT", "UNPAUSE")
 		}},
 		{name: "no right to the record", about: "quarantine", what: "cannot be admitted", spoil: asUser("-get", "-getrange"),
 			apply: func(e *adviceEnv, _ *printed) {

@@ -187,7 +187,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		if before.Phase != admission.Connecting { // what was logged is no longer so
 			j.back(i)
 		}
-		j.later(i)
+		j.later(i, *m)
 	case j.back(i) && now.Phase == admission.Voting: // it was away for less than a second
 	case clock: // the wrong clock of a new voter was logged above
 	case known && now.Phase == admission.Voting:
@@ -195,7 +195,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 	case known && now.Phase != admission.Voting && !admission.EndsSoon(now.Err):
 		j.out(m)
 	case now.Phase != admission.Voting: // also a master that has never voted for this client
-		j.later(i)
+		j.later(i, *m)
 	}
 	j.known |= quorum.One(i)
 }
@@ -211,8 +211,8 @@ func (j *journal) out(m *redlockinfo.Master) {
 
 // later logs in a second that master i does not vote, with the reason of that moment, unless it votes by then, is no
 // longer used, or is named because no lock can be acquired: a server that closes connections, as after a change of
-// passwords, is no news.
-func (j *journal) later(i int) {
+// passwords, is no news. m is its state now, which is logged if the client is connecting again by then.
+func (j *journal) later(i int, m redlockinfo.Master) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.away[i] != nil || j.closed {
@@ -229,7 +229,9 @@ func (j *journal) later(i int) {
 				j.away[i].Reset(firstWarning)
 			}
 		default:
-			m := j.info(i, st)
+			if st.Phase != admission.Connecting {
+				m = j.info(i, st)
+			}
 			j.out(&m)
 		}
 	})

@@ -259,7 +259,9 @@ func (c *Client) Check(ctx context.Context) (redlockinfo.Verdict, error) {
 		return redlockinfo.Verdict{}, lease.ErrClosed
 	}
 	defer c.leave()
-	view, _ := c.monitor.ReadRecords(ctx) // ignore the error: the states show which masters were not read
+	half, cancel := halved(ctx)
+	view, _ := c.monitor.ReadRecords(half) // ignore the error: the states show which masters were not read
+	cancel()
 	opts := diagnose.Options{
 		Prefix: c.cfg.Prefix, Unguarded: c.cfg.MaxTTL == 0, Admitted: view.Voting != 0,
 	}
@@ -279,4 +281,13 @@ func (c *Client) Check(ctx context.Context) (redlockinfo.Verdict, error) {
 	}
 	_ = c.unhealthy(ctx)
 	return c.present().Judge(report), nil
+}
+
+// halved returns a context that ends after half of the time that ctx leaves.
+func halved(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, limited := ctx.Deadline()
+	if !limited {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(end)/2)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -133,6 +134,8 @@ func ofError(m *redlockinfo.Master) redlockinfo.Finding {
 		f.About, f.What = about, Reason(m.Addr, m.Err)
 		switch {
 		case do != "":
+		case fault.CauseOf(e.Err) == fault.Hangs:
+			do = transport.StepHangs
 		case e.Op == "connect":
 			do = unreached(e)
 		case errors.As(e.Err, new(redis.Error)):
@@ -308,6 +311,9 @@ func (c *Client) admissionOf(
 			find(failure, "quarantine", "it cannot be admitted: "+Reason(m.Addr, cause), sayNoVote, fix)
 		}
 	case redlockinfo.StateConnecting:
+		if explained("") {
+			break
+		}
 		find(warning, "quarantine", "it is not known yet whether the master votes", sayNoVote, admission.StepAgain)
 	case redlockinfo.StateFailing:
 		if !explained("") {
