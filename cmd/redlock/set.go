@@ -395,7 +395,9 @@ func (s *setCall) plan(c reconfig.Progress, masters []redlockinfo.Master, o *oth
 	}
 	finish := fmt.Sprintf("%s: %d of %d next masters may act without the old ones", s.command("--finish"), c.Open,
 		len(s.Next))
-	if c.RaisedAll && c.Left > 0 {
+	if c.Differ {
+		finish += "; not possible now: " + reconfig.Differ
+	} else if c.RaisedAll && c.Left > 0 {
 		finish += fmt.Sprintf("; possible in %v", c.Left.Round(time.Second))
 	}
 	return []planStep{

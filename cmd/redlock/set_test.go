@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -62,6 +63,29 @@ func (f *deployment) age(d time.Duration, dead map[int]bool) {
 			f.edit(i, func(r *scripts.Record) { r.Raised -= d.Microseconds() })
 		}
 	}
+}
+
+// If an old master is down, and the clock of another is an hour behind, no reading shows which clock is right: a jump
+// forward must not end the wait for locks early. So set says to start the master, which ends the wait.
+func TestFinishNamesClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	f := newChanging(t)
+	old := redistest.Shifted(t, 3, redisproc.Config{})
+	for i, s := range old {
+		f.servers[i], f.urls[i] = s.Server, s.URL()
+	}
+	call(t, exitDone, "3 of 3 masters vote", append([]string{"admit"}, f.urls[:3]...)...)
+	path := f.file("1.json", f.joint(1, 0, 1, 3))
+	old[1].Shift(-time.Hour)
+	call(t, exitDone, "next  redlock set --finish "+path, "set", "--raise", "--yes", path)
+	f.age(119*time.Second, nil)
+	f.kill(2)
+	const why = "the clocks of old masters differ, and too few can be read to show which are right: start the old masters " +
+		"that are down"
+	call(t, exitDone, "may act without the old ones; not possible now: "+why, "set", path)
+	call(t, exitDanger, why, "set", "--finish", "--yes", path)
+	f.restart(2)
+	call(t, exitDone, "", "set", "--finish", "--yes", path)
 }
 
 func TestSetRejectsInvalidFiles(t *testing.T) {

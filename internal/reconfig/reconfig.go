@@ -144,8 +144,11 @@ type Progress struct {
 	RaisedAll bool
 	// Complete reports whether a majority has stored the epoch for long enough: no lease depends on the old masters alone.
 	// Left is the time until Complete becomes true.
+	// Differ reports whether Left is longer than any lock, because the clocks of old masters differ, and too few can be
+	// read to show which are right.
 	Complete bool
 	Left     time.Duration
+	Differ   bool
 	// Open is the number of next masters, or of all masters if the epoch is even, whose records say that the configuration
 	// of only these masters is final. OpenAll reports whether Open is a majority.
 	Open    int
@@ -156,6 +159,10 @@ type Progress struct {
 	Skips  bool
 	Latest int64
 }
+
+// Differ says what to do if [Progress] has Differ.
+const Differ = "the clocks of old masters differ, and too few can be read to show which are right: start the old " +
+	"masters that are down, or follow redlock check"
 
 // Look returns the progress of a change. At an odd epoch, it is the change from the old masters to the next masters. At
 // an even epoch, it is the change that has led to the present masters.
@@ -188,7 +195,7 @@ func Look(s Seen) (p Progress) {
 	}
 	slices.Sort(lefts)
 	p.Left = max(0, lefts[quorum.Quorum(c.Rule.Old.Len())-1])
-	p.Complete = p.Left == 0
+	p.Complete, p.Differ = p.Left == 0, p.Left > s.needed()
 	return p
 }
 
@@ -269,6 +276,8 @@ func Finish(s Seen) ([]Writing, error) {
 	case !p.RaisedAll:
 		return nil, fmt.Errorf("%w: %d of %d old masters have epoch %d, and a majority is needed; see redlock set --raise",
 			admission.ErrIncomplete, p.Raised, c.Rule.Old.Len(), c.Epoch)
+	case p.Differ:
+		return nil, fmt.Errorf("%w: %s", admission.ErrIncomplete, Differ)
 	default:
 		return nil, fmt.Errorf("%w: locks of the old masters alone may live for another %v",
 			admission.ErrIncomplete, p.Left.Round(time.Millisecond))
