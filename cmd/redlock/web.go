@@ -33,10 +33,10 @@ updated once a second; otherwise the command reads nothing from the masters.
 The page follows the masters in the file of --config when they change. It acquires no locks, so it never blocks a
 change: in CLIENT LIST its connections are named redlock-web@HOST/PID and observer.
 
-The command only reads: it sends INFO, SCAN and the script of "who" to the masters. Unlike status, it acquires no
-lock, so a master that would refuse the scripts is shown as voting until its number of refused commands grows. Names
-are found by scanning, as with ls, so new names on a master with very many keys appear late. A restricted user also
-needs the right +scan.
+The command changes nothing: it sends INFO, SCAN, the script of "who", and a write without effect to the masters.
+Unlike status, it acquires no lock, so a master that would refuse the scripts, but not the write, is shown as voting
+until its number of refused commands grows. Names are found by scanning, as with ls, so new names on a master with
+very many keys appear late. A restricted user also needs the right +scan.
 
 By default, only this host can reach the page. If --listen is another address, the page requires a password, with
 any user name: the value of REDLOCK_WEB_TOKEN, or a random password, which is printed. The server has no TLS: in

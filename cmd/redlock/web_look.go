@@ -18,7 +18,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/frame"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -62,13 +64,22 @@ type webClient struct {
 
 type webMaster struct {
 	jsonMaster
-	Votes   bool             `json:"votes"`
+	Votes bool   `json:"votes"`
+	Fix   string `json:"fix,omitempty"`
+	webFacts
+}
+
+// webFacts is what a master has answered.
+type webFacts struct {
 	Latency float64          `json:"latency_ms"` // response time of INFO; 0 if the master did not answer
 	Used    int64            `json:"used"`       // bytes
 	Limit   int64            `json:"limit"`      // bytes; 0 for none
-	Fix     string           `json:"fix,omitempty"`
 	ahead   time.Duration    // of its clock, by that of this host
 	refused map[string]int64 // number of refused commands for each error code; nil if the master did not answer
+
+	write  redis.Error      // the error reply to a write, if it was refused
+	mayNot bool             // whether the user of the page has no right to write
+	tried  map[string]int64 // number of refused writes of the page for each error code
 }
 
 type webName struct {
@@ -251,28 +262,29 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		m := &list[k]
 		t := w.pools[max(0, m.Shard-1)]
 		if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
-			wg.Go(func() { m.ask(ctx, t, i) })
+			last := w.states[m.key()]
+			m.mayNot, m.tried = last.mayNot, maps.Clone(last.tried)
+			wg.Go(func() { m.ask(ctx, t, i, scripts.Prefix(w.config.Prefix)) })
 		}
 	}
 	wg.Wait()
-	var full []redlockinfo.Finding // this client acquires nothing, so it has seen no refusal
+	var unable []redlockinfo.Finding // this client acquires nothing, so it has seen no refusal
 	for _, m := range list {
-		if m.Limit > 0 && m.Used >= m.Limit {
-			full = append(full, redlockinfo.Finding{
-				Master: m.Addr, Severity: redlockinfo.Failure, About: "memory", NoVote: true,
-				What: "it uses all of its maxmemory", Risk: "it grants no locks",
-				Fix: "raise maxmemory, or remove other data",
+		if m.write != "" {
+			unable = append(unable, redlockinfo.Finding{
+				Master: m.Addr, Severity: redlockinfo.Failure, About: "writes", NoVote: true,
+				What: fmt.Sprintf("it rejected a write: %.200s", string(m.write)), Risk: "it grants no locks",
+				Fix: transport.StepMessage,
 			})
 		}
 	}
-	v = w.set.Verdict(full...)
+	v = w.set.Verdict(unable...)
 	asked := list
 	list = nil
 	for _, m := range jsonMasters(v.Masters) { // the states that the verdict is about
 		one := webMaster{jsonMaster: m, Votes: m.State == "voting"}
 		if k := slices.IndexFunc(asked, func(a webMaster) bool { return a.Addr == m.Addr && a.Shard == m.Shard }); k >= 0 {
-			one.Latency, one.Used, one.Limit, one.refused = asked[k].Latency, asked[k].Used, asked[k].Limit, asked[k].refused
-			one.ahead = asked[k].ahead
+			one.webFacts = asked[k].webFacts
 		}
 		about := func(f redlockinfo.Finding) bool { return f.Master == m.Addr && f.Severity > redlockinfo.Notice }
 		if f := slices.IndexFunc(v.Findings, about); f >= 0 {
@@ -284,8 +296,8 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 				one.Fix = "run `redlock check`, which also reads the settings of the master, and names a step"
 			}
 		}
-		if f := slices.IndexFunc(full, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }); one.Votes && f >= 0 {
-			one.Votes, one.State, one.Error = false, "memory full", full[f].Risk+": "+full[f].Fix
+		if one.Votes && one.write != "" {
+			one.Votes, one.State = false, string(redlockinfo.StateFailing)
 		}
 		w.compare(one)
 		list = append(list, one)
@@ -293,8 +305,12 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 	return v, list
 }
 
-// ask reads the memory use of a master, and its number of refused commands for each error code.
-func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
+// key identifies the master.
+func (m *webMaster) key() string { return fmt.Sprint(m.Shard, m.Addr) }
+
+// ask reads the memory use of a master, and its number of refused commands for each error code. It tries a write that
+// changes nothing, if the user of the page may write.
+func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int, prefix scripts.Prefix) {
 	began := time.Now()
 	stats := info(ctx, t, i, "all") // at one instant
 	if stats["used_memory"] == "" {
@@ -320,6 +336,26 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 			m.refused["NOPERM"] -= n
 		}
 	}
+	for code, n := range m.tried {
+		m.refused[code] -= n
+	}
+	if m.mayNot {
+		return
+	}
+	_, err := ask(ctx, t, i, frame.Command("set", "SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000"))
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return
+	}
+	code := fault.Code(reply)
+	switch m.mayNot = code == "NOPERM"; code {
+	case "OOM", "MISCONF", "NOREPLICAS":
+		m.write = reply
+	}
+	if m.tried == nil {
+		m.tried = map[string]int64{}
+	}
+	m.tried[code]++
 }
 
 // optional matches the statistics of commands that clients try when they connect, and can do without: the documented
@@ -339,7 +375,7 @@ func info(ctx context.Context, t *transport.Transport, i int, section string) ma
 
 // compare records the changes of a master since the last call.
 func (w *webLooker) compare(m webMaster) {
-	key := fmt.Sprint(m.Shard, m.Addr)
+	key := m.key()
 	last, known := w.states[key]
 	if known && last.State != m.State {
 		class := "bad"
@@ -354,7 +390,7 @@ func (w *webLooker) compare(m webMaster) {
 		}
 	}
 	if m.refused == nil { // no answer
-		m.refused = last.refused
+		m.webFacts = last.webFacts
 	}
 	w.states[key] = m
 }

@@ -213,7 +213,8 @@ func TestPageShowsFaults(t *testing.T) {
 	holder.signal(syscall.SIGKILL)
 	v.sees("a lost lock", `"`+name+`" was lost: "web-1" did not extend it in time, token `)
 	f.do(1, "CONFIG", "SET", "maxmemory", "1")
-	v.sees("a full master", "No lock can be acquired: 1 of 3 masters vote, 2 are needed", "memory full")
+	v.sees("a full master", "No lock can be acquired: 1 of 3 masters vote, 2 are needed", "failing",
+		"it rejected a write: OOM")
 	other := f.start("run", "--wait", "1s", "b", "--", "true")
 	if !strings.HasPrefix(f.servers[1].Version(), "6.") { // Redis 6.2 counts it as an error of a script
 		v.sees("a refusal", f.servers[1].Addr()+" refuses commands of clients: OOM, ")
@@ -223,6 +224,49 @@ func TestPageShowsFaults(t *testing.T) {
 	dark := view(t, f.page(""), "0")
 	dark.sees("the start, dark", "No lock can be acquired")
 	f.looks(dark, "rgb(20, 22, 26)")
+}
+
+// The page tries writes that change nothing, so it agrees with status about masters that refuse writes, although it
+// acquires no locks. Its own refused writes are not shown as those of clients. A user without the right to write is
+// refused once.
+func TestPageSeesRefusedWrites(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	w := f.looker()
+	sees := func(what, state string) {
+		t.Helper()
+		var m webMaster
+		if !redistest.Until(func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.look()
+			m = w.last.Masters[1]
+			return m.State == state && m.Votes == (state == "voting") && strings.Contains(m.Error, what)
+		}) {
+			t.Fatalf("the page shows %+v, want %s and %q", m, state, what)
+		}
+	}
+	for _, c := range []struct{ what, setting, fault, healed string }{
+		{"OOM", "maxmemory", "1", "0"},
+		{"NOREPLICAS", "min-replicas-to-write", "1", "0"},
+	} {
+		sees("", "voting")
+		f.do(1, "CONFIG", "SET", c.setting, c.fault)
+		sees("it rejected a write: "+c.what, "failing")
+		sees("it rejected a write: "+c.what, "failing")
+		f.do(1, "CONFIG", "SET", c.setting, c.healed)
+	}
+	sees("", "voting")
+	if slices.ContainsFunc(w.news, func(e webEvent) bool { return strings.Contains(e.Text, "refuses") }) {
+		t.Errorf("the page shows its own refused writes: %+v", w.news)
+	}
+	f.do(1, "ACL", "SETUSER", "default", "-set")
+	for range 3 {
+		sees("", "voting")
+	}
+	if log, _ := f.do(1, "ACL", "LOG").([]any); len(log) != 1 || log[0].([]any)[1] != int64(1) { // its count
+		t.Errorf("the page was refused a write more than once: %s", log)
+	}
 }
 
 // A client with the documented rights asks for settings that it may not read. Only refusals of other commands are
