@@ -217,7 +217,8 @@ func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.D
 	up := set
 	for k, i := range c.View.Config.Order {
 		if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool { // others run, and refuse this client
-			silent := f.Fix == stepStart || f.Fix == stepReach || f.Fix == transport.StepHangs
+			silent := f.Fix == stepStart || f.Fix == stepSocket || f.Fix == stepReach ||
+				f.Fix == transport.StepHangs
 			return f.Master == c.Masters[k].Addr && f.NoVote && silent
 		}) {
 			up &^= quorum.One(i)

@@ -108,9 +108,12 @@ func (f *facts) connection() {
 // unreached returns the step for a master that a client cannot reach, if the cause suggests none to the client.
 func unreached(e *transport.Error) string {
 	var reply redis.Error
+	var dial *net.OpError
 	switch {
 	case fault.CauseOf(e.Err) == fault.NotListening:
 		return stepStart
+	case errors.As(e.Err, &dial) && dial.Net == "unix":
+		return stepSocket
 	case errors.As(e.Err, &reply):
 		return transport.StepRefuses
 	}

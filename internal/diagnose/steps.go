@@ -6,6 +6,7 @@ package diagnose
 const (
 	stepSlow   = "find out why it answers slowly: its load, a slow command (SLOWLOG), or a long way from this host"
 	stepStart  = "start the server; its log shows why it stopped"
+	stepSocket = "start the server, or correct the path of its socket, or who may use it (unixsocket, unixsocketperm)"
 	stepReach  = "correct the address, or the network between this host and the master"
 	stepUseTLS = "the port is one for TLS: use rediss:// instead of redis://"
 
