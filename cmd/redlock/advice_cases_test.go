@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -93,6 +94,13 @@ func connectionAdvice() []adviceCase {
 	return []adviceCase{
 		{name: "a long way", about: "latency", what: "longer than a tenth of the timeout, which is 500ms",
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named(farAway(e)) }, apply: plainURL},
+		{name: "a name of two servers", args: []string{"--bind", "127.0.0.1"}, about: "identity", what: "127.0.0.1, 127.0.0.2",
+			spoil: func(e *adviceEnv) {
+				_, port, _ := strings.Cut(e.master.Addr(), ":")
+				n, _ := strconv.Atoi(port)
+				redistest.Test(e.t, 1, redisproc.Config{Port: n, Args: []string{"--bind", "127.0.0.2"}})
+				e.urls[1] = e.named("redis://" + net.JoinHostPort(twoAddresses, port))
+			}, apply: plainURL},
 		{name: "down", about: "connection", what: "refused",
 			spoil: func(e *adviceEnv) { _ = e.master.Kill() },
 			apply: func(e *adviceEnv, _ *printed) {

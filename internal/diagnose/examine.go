@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -127,6 +128,7 @@ type facts struct {
 	text      map[string]string // INFO; nil if it was not answered
 	write     redis.Error       // the error reply to a write, if it was refused
 	load      redis.Error       // the error reply to SCRIPT LOAD, if it was refused for another reason than rights
+	servers   []string          // addresses of different servers to which the name of the master leads; nil for an address
 	databases []int             // other databases with an admission record of the prefix
 	expires   int64             // ms until the admission record expires; -1 if it does not, and absent if there is none
 	replaced  []string          // commands that may have replaced the data of the running server
@@ -203,7 +205,42 @@ func (q *inquiry) examine(ctx context.Context, m transport.Subject) facts {
 	f.again(c, q)
 	f.measure(c)
 	f.otherDatabases(c, q)
+	f.otherServers(ctx, &target)
 	return f
+}
+
+// otherServers finds the other servers to which the name of the master leads, if it has several addresses.
+func (f *facts) otherServers(ctx context.Context, target *wire.Target) {
+	host, port, err := net.SplitHostPort(target.Addr)
+	_, notName := netip.ParseAddr(host)
+	if err != nil || notName == nil || target.Network != "tcp" || target.Dialer != nil || target.FindFunc != nil ||
+		target.Foreign != nil {
+		return
+	}
+	addrs, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil || len(addrs) < 2 {
+		return
+	}
+	var wg sync.WaitGroup
+	found := make([]string, len(addrs))
+	for i, addr := range addrs {
+		one := *target // keeps Addr, for the certificate
+		one.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(addr, port))
+		}
+		wg.Go(func() {
+			_ = one.Query(ctx, wire.Optional("info", func(reply any, _ redis.Error) {
+				text, _ := redis.String(reply, nil)
+				found[i] = transport.InfoFields(text)["run_id"]
+			}, "INFO", "server")) // an address that does not answer shows nothing
+		})
+	}
+	wg.Wait()
+	for i, id := range found {
+		if first := slices.Index(found, id); id != "" && first == i {
+			f.servers = append(f.servers, addrs[i])
+		}
+	}
 }
 
 // again asks what follows from the first replies: scripts that were not loaded are sent with their text, and the server

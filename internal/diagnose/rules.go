@@ -58,6 +58,10 @@ func (f *facts) judge(q *inquiry) {
 		f.find(warning, "latency", fmt.Sprintf("it answers after %v, longer than a tenth of the timeout, which is %v",
 			f.fastest.Round(time.Millisecond), f.cfg.Timeout), "calls are slow, and may time out", stepSlow)
 	}
+	if len(f.servers) > 1 {
+		f.find(warning, "identity", "its name leads to different servers: "+strings.Join(f.servers, ", "),
+			"two clients may use different ones, and both get a lock", stepOneServer)
+	}
 	f.expiry(time.Now())
 	f.writes()
 	f.scripts()
