@@ -120,6 +120,13 @@ func TestPlanOfASkippedEpoch(t *testing.T) {
 	call(t, exitDone, "", "set", "--raise", "--force", "--yes", first)
 	plan(3, "use the file of epoch 1, whose change is not complete", 3, 4, 5)
 	call(t, exitDone, "next  redlock set --finish "+first, "set", first)
+
+	// A second operator has begun another change with the same epoch.
+	second := f.file("second.json", f.joint(1, 3, 4))
+	call(t, exitNoQuorum, "nothing was changed: ", "set", "--raise", "--yes", second)
+	call(t, exitNoQuorum, "another change has this epoch: only the record has ["+f.servers[5].Addr(), "check", "--config",
+		second)
+	call(t, exitNoQuorum, "fix: use the file of epoch 1, with the masters [", "check", "--config", second)
 }
 
 // The plan repeats the flags that it was given: without them, its commands would be about another deployment.

@@ -271,12 +271,12 @@ func (d *Deployment) quarantine(i int, st *State) Move {
 	earliest := d.Clocks.First
 	left := ballot.Span(max(0, st.Over-min(fact.Own, earliest)))
 	if st.Err == nil {
-		end := "until " + time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC") + " by its clock"
-		if left == 0 {
-			end = "whose time has passed: a client that acquires locks ends it"
-		}
 		why, brief := d.cause(i)
-		st.Err = &quarantineError{fmt.Errorf("%w %s, since %s", ErrQuarantine, end, why), brief}
+		text := fmt.Sprintf("until %s by its clock, since %s", time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC"), why)
+		if left == 0 {
+			text = "since " + why + "; its time has passed: a client that acquires locks ends it"
+		}
+		st.Err = &quarantineError{fmt.Errorf("%w %s", ErrQuarantine, text), brief}
 	}
 	mayBegin, seek := d.mayBegin(i), uint64(0)
 	if !mayBegin && (left == 0 || d.Exempt.Has(i)) {

@@ -178,6 +178,9 @@ func (d *Deployment) otherMasters(i, j int) error {
 	case sure:
 		return advise(fmt.Errorf("%w: %sthis client has %s, and %s has %s", ErrMasterList, differs, here, record, there),
 			stepStray, d.Addr(j))
+	case r.Epoch == c.Epoch && r.Epoch%2 == 1 && r.Masters == c.Masters:
+		return adviseList(fmt.Errorf("%w: another change has this epoch: %sthis client has %s, and %s has %s", ErrMasterList,
+			differs, here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case r.Final < c.LeastFinal(j) && r.Epoch == c.Epoch: // the other list of this epoch is that of the old masters
 		return adviseList(fmt.Errorf("%w: it was cancelled: %sthis client has %s, and %s has %s", ErrIncomplete, differs,
 			here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
