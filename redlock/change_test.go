@@ -283,6 +283,30 @@ func TestFinishAfterAClockHasJumped(t *testing.T) {
 	})
 }
 
+// H176: the same, if the clock of this master was behind when it got the epoch, and is set right afterwards.
+func TestFinishAfterAClockWasBehind(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		_, both, last := w.states(oldThree, []int{3, 4, 5})
+		operator, late := w.readyLocker(w.poolOf(oldThree...)), w.readyLocker(w.poolOf(oldThree...))
+		w.reconfigure(operator, both)
+		w.delay(20 * time.Millisecond)
+		w.isError(client.SetOf(operator).RaiseEpoch(w.withTimeout(70*time.Millisecond)), context.DeadlineExceeded)
+		w.delay(0)
+		after(2 * time.Minute)
+		k := must(late.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
+		w.setClocks(-10*time.Minute, 1)
+		after(7 * time.Second) // all clients see it
+		w.must(client.SetOf(operator).RaiseEpoch(w.Context()))
+		w.setClocks(0, 1)
+		w.says(client.SetOf(operator).FinishChange(w.Context()), redlock.ErrIncomplete, "may live for another 1m")
+		ahead := w.configured(last)
+		_, err := ahead.TryLock(w.withTimeout(time.Second), "n")
+		if err == nil && k.Err() == nil {
+			w.Error("two clients hold the name")
+		}
+	})
+}
+
 // All clients adopt the old masters of a cancelled change by themselves, and at once, so there is no warning about it.
 // If only one master has a later epoch, there is one, after a second.
 func TestCancelledChangeIsNoWarning(t *testing.T) {

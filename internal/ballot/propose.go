@@ -78,6 +78,13 @@ func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 	return scripts.Term{TTL: ttl, Until: within(until), Asked: within(asked)}
 }
 
+// LatestCorrect returns the masters' time at now from which deadlines count: see Term.
+func (c *Clocks) LatestCorrect(now clock.Instant) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.until + micros(now)
+}
+
 // Ballot returns the masters' time at now for ballots: not later than some correct clock, as long as a minority of the
 // masters has a wrong one.
 func (c *Clocks) Ballot(now clock.Instant) int64 {

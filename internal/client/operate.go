@@ -243,6 +243,7 @@ func (c *Client) writeOne(
 		record.Stamp = "" // each write gets a new stamp
 		err = c.monitor.Step(ctx, i, scripts.AdmitRequest{
 			Step: step, Identity: record.Identity, Seen: st.Text, Record: record,
+			Median: c.ballots.LatestCorrect(c.cfg.Clock.Now()),
 		})
 		if err != nil {
 			return err

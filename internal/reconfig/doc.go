@@ -31,6 +31,6 @@
 // on. Abort then writes the same epoch and list to the old masters, with final 2.
 //
 // No clock of a client is used. The time for which a master has had its epoch is the difference between two readings of
-// that master's clock. The second reading counts only up to 15 s after a time that some correct clock shows, as long as
-// a minority of a set has a wrong clock.
+// that master's clock. As long as a minority of a set has a wrong clock, the first one counts as no earlier than a time
+// that some correct clock showed, and the second one as at most 15 s after such a time.
 package reconfig

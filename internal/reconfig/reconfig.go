@@ -199,10 +199,10 @@ func Look(s Seen) (p Progress) {
 	return p
 }
 
-// since returns how long ago the clock of master i, which shows read, has shown the time t. A clock that has jumped
-// forward counts no more than the others: see latest.
+// since returns how long ago a master with number i, whose clock shows read, has written the time t. A clock that has
+// jumped forward counts no more than the others: see latest. If the clock was behind, t is that of the others.
 func (s Seen) since(i int, read, t int64) time.Duration {
-	return ballot.Span(min(read, s.latest(i)) - t)
+	return ballot.Span(max(0, min(read, s.latest(i))-t))
 }
 
 // latest returns the latest time that a correct clock of a master may have shown when the records were read. Of the k

@@ -3,12 +3,12 @@
 -- KEYS  1 admission record
 -- ARGV  1 the step   2 identity (run_id/master_replid2/second_repl_offset) that the connection has read
 --       3 the record that the caller has read, '' for none
---       4 the masters' time in us: the median of their clocks; with start the latest clock that is near the median
+--       4 the masters' time in us: the median of their clocks; with start the latest clock that is near the median, and
+--         with epoch a time that is not earlier than any correct clock
 --       5 the maximum difference between this master's time and ARGV 4, in us
 --       6 the wanted record, with a new stamp; the step decides which parts are used
 -- Steps read             writes nothing
---       start            writes the wanted record, in quarantine since this master's time, or since ARGV 4 if later; a
---                        wanted record in the state unproven keeps that state
+--       start            writes the wanted record, in quarantine; if its state is unproven, it keeps that state
 --       replace          like start, but also if the record names another shard or other masters, which an operator has
 --                        allowed
 --       now              writes the wanted record, admitted, if the record is of this server, or of an admitted durable
@@ -34,7 +34,9 @@
 -- have the longer quarantine. Safe to repeat: the record is written only if it is exactly the one that the caller has
 -- read. The script reads the identity from the server itself, so a record is never written for another server. If the
 -- epoch is above 0, the record has the time at which this master got this epoch (raised). Each write of another epoch,
--- and of a whole record, sets this time, so that a record that was lost does not return with an older time.
+-- and of a whole record, sets this time, so that a record that was lost does not return with an older time. The times
+-- in the record are this master's, or ARGV 4 if that is later: from a clock that is behind, time would seem to have
+-- passed when the clock is set right.
 local call = redis.call
 -- include now.lua
 -- include record.lua
@@ -53,7 +55,7 @@ local function text(n) return string.format('%.0f', n) end
 local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
 local agreed = (starts or step == 'end' or step == 'now' and old.state ~= 'admitted') and wanted or old
 local longest = step == 'max-ttl' and larger('maxttl') or text(number(agreed, 'maxttl'))
-local new, quarantine, moment = old, larger('quarantine'), text(now)
+local new, quarantine, moment = old, larger('quarantine'), text(math.max(now, theirs))
 local shard = old.masters and old.shard ~= wanted.shard
 local list = old.epoch == wanted.epoch and (old.masters ~= wanted.masters or old.next ~= wanted.next)
 if step ~= 'replace' and (shard or list) then return answer(6) end
@@ -65,7 +67,6 @@ if starts or step == 'now' and known then
   new = wanted
   if wanted.epoch ~= '0' then new.raised = moment end
   new.since, new.state = moment, not starts and 'admitted' or new.state == 'unproven' and 'unproven' or 'quarantine'
-  if starts then new.since = text(math.max(now, theirs)) end
 elseif not own or step == 'now' or step == 'epoch' and wanted.epoch == '0' then
   return answer(5)
 elseif step == 'end' then

@@ -192,6 +192,7 @@ type AdmitRequest struct {
 	Identity, Seen string
 	// Median is the masters' time in microseconds: the median of their clocks, or the latest clock that is not far from
 	// the median. A master whose clock differs from Median by more than Tolerance neither starts nor ends a quarantine.
+	// The times in the record are not earlier than Median.
 	Median    int64
 	Tolerance time.Duration
 	// Record is the record to write. The script sets Identity, Admitted, Since and Raised. A record without a stamp

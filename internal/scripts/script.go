@@ -50,7 +50,7 @@ var (
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
 	Release = script("release", "5880c48e6fa255b83436a2ac988f1d930baf55b1", false)
 	Inspect = script("inspect", "63659a88973f157a4e9eb4d2a38d81c3a14b3366", false)
-	Admit   = script("admit", "8c05cb8238bb234328239e985bbf86681de8a31c", false)
+	Admit   = script("admit", "42d6668c8db596f0ff91bda51f2c518feeb0449a", false)
 
 	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.
 	SlotAcquire = script("slot acquire", "dab0c10d7a74e8d4e905d6d583ca707481fa772d", true)

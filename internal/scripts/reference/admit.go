@@ -112,6 +112,8 @@ func starts(step scripts.AdmitStep) bool {
 // step returns the record that results from one step, or nil if the step cannot be applied to the record old.
 func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quarantine float64) record {
 	now, next := float64(c.now), old
+	//mutant:quarantine-since = plain(now)
+	moment := plain(max(now, median))
 	replid, offset := c.env.secondary()
 	freed := step == scripts.AdmitRewrite && strings.Trim(replid, "0") == "" && offset == "-1"
 	own := old["id"] == c.env.Identity() || freed && hexBegin.FindString(old["id"]) == c.env.RunID
@@ -121,13 +123,12 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 	case starts(step) || step == scripts.AdmitNow && known:
 		next = wanted
 		if wanted["epoch"] != "0" {
-			next["raised"] = plain(now)
+			next["raised"] = moment
 		}
 		state := next["state"]
-		next["state"], next["since"] = "admitted", plain(now)
+		next["state"], next["since"] = "admitted", moment
 		if starts(step) {
-			//mutant:quarantine-since = "quarantine", plain(now)
-			next["state"], next["since"] = "quarantine", plain(max(now, median))
+			next["state"] = "quarantine"
 			if state == "unproven" {
 				next["state"] = state
 			}
@@ -138,10 +139,10 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 		if old["state"] != "quarantine" && old["state"] != "unproven" || now < old.number("since")+quarantine*1000 {
 			return nil
 		}
-		next["state"], next["since"] = "admitted", plain(now)
+		next["state"], next["since"] = "admitted", moment
 	case step == scripts.AdmitEpoch:
 		if wanted["epoch"] != old["epoch"] {
-			next["raised"] = plain(now)
+			next["raised"] = moment
 		}
 		for _, key := range []string{"masters", "next", "epoch", "final"} {
 			next[key] = wanted[key]
