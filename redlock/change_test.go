@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -255,6 +256,45 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 		w.says(errOf(late.TryLock(w.Context(), "n")), redlock.ErrIncomplete, "it was cancelled",
 			"use the file of epoch 2, with the masters ["+w.masters.Master(0).Addr())
 	}, memory.Fresh())
+}
+
+// H183: two of three next masters have been allowed to act without the old masters, and a client has a lock on these
+// three. One of the two loses its data. The client that starts its quarantine and the operator cannot reach the other
+// one, so after this quarantine they may cancel the change. The lock must have ended by then: extensions and repairs do
+// not keep it on masters that no longer allow it.
+func TestLockEndsWithItsPermission(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		first, both, last := w.states(oldThree, []int{3, 4, 5})
+		start := func(c redlock.Configuration, unreachable ...int) *peer {
+			p := w.newPeer("client")
+			p.cluster.wire.block(unreachable...)
+			return p.open(slices.Concat(c.Masters, c.Next), redlock.WithConfiguration(c)).ready()
+		}
+		early := w.readyLocker(w.poolOver(first.Masters))
+		w.reconfigure(early, both)
+		w.must(client.SetOf(early).RaiseEpoch(w.Context()))
+		after(2 * time.Minute)
+		operator := start(both, 5)
+		w.must(client.SetOf(operator).FinishChange(w.Context()), operator.Close(), early.Close())
+		ahead := start(last)
+		k := must(ahead.Lock(w.Context(), "n"))(w)
+		after(10 * time.Second)
+		w.noError(k.Err())
+		ahead.cut(3)
+		w.restart(false, 3)
+		late := start(both, 4)
+		after(2 * time.Second) // late starts the quarantine
+		ahead.cluster.wire.block()
+		after(30 * time.Second)
+		w.must(client.SetOf(late).AbortChange(w.Context()))
+		after(2 * time.Second)
+		_, err := late.TryLock(w.withTimeout(time.Second), "n")
+		if err == nil && k.Err() == nil {
+			w.Error("two clients hold the name")
+		}
+		w.noError(err)
+		w.isError(k.Err(), redlock.ErrLost)
+	})
 }
 
 // H176: a change is finished only when no lock depends on the old masters alone, even if the clock of one of three old

@@ -155,6 +155,9 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+	//mutant:extend-incomplete = false
+	case m.Record.Final < view.Config.LeastFinal(i): // no lease may outlive the permission for this configuration
+		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
 	//mutant:extend-unsaved = false
 	case m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrNotDurable): // it would forget the extension
 		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
