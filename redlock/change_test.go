@@ -258,6 +258,21 @@ func TestAbortAfterNextMastersHaveForgotten(t *testing.T) {
 	}, memory.Fresh())
 }
 
+// H98: a client prepares a change of two of three masters, which nobody has admitted by hand. A client that already has
+// the URLs of the next masters, without the epoch, acquires nothing beside clients of the old masters.
+func TestPlainListOfNextMastersIsRefused(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		current := w.newLocker(w.poolOf(0, 1, 2))
+		w.must(admin.Of(current).Admit(w.withTimeout(time.Minute)))
+		old := w.readyLocker(w.poolOf(0, 1, 2))
+		w.reconfigure(current, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(2, 3, 4)})
+		early := w.readyLocker(w.poolOf(2, 3, 4))
+		k := must(old.Lock(w.Context(), "n"))(w)
+		w.isError(errOf(early.TryLock(w.withTimeout(time.Minute), "n")), redlock.ErrMasterList)
+		w.noError(k.Err())
+	}, memory.Fresh())
+}
+
 // H183: two of three next masters have been allowed to act without the old masters, and a client has a lock on these
 // three. One of the two loses its data. The client that starts its quarantine and the operator cannot reach the other
 // one, so after this quarantine they may cancel the change. The lock must have ended by then: extensions and repairs do

@@ -1,6 +1,10 @@
 package quorum
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // A Config is one state of the deployment's configuration. A Config never changes: each round uses one Config from
 // beginning to end.
@@ -12,7 +16,8 @@ type Config struct {
 	// Tracked is Rule, or the rule of the next configuration while its masters are being admitted.
 	Tracked Rule
 	// Masters and Next name the masters of the two sets, as admission records do; Next is "" if there is one set.
-	// Upcoming names the next masters while they are being admitted.
+	// Upcoming names those next masters that are not in use yet, while they are being admitted. The masters in use are
+	// left out, so that no client can act with the list of the next masters alone.
 	Masters, Next, Upcoming string
 	// Slowest is the pool's longest timeout of a request: after this time each request has been answered or has failed.
 	Slowest time.Duration
@@ -47,8 +52,18 @@ func (c *Config) Within(o *Config) bool {
 // Following returns a copy of c under which the masters of next are also admitted.
 func (c *Config) Following(next *Config) *Config {
 	f := *c
-	f.Slots, f.Tracked, f.Slowest, f.Upcoming = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next
+	f.Slots, f.Tracked, f.Slowest = next.Slots, next.Rule, max(c.Slowest, next.Slowest)
+	//mutant:upcoming = next.Next
+	f.Upcoming = without(next.Next, next.Masters)
 	return &f
+}
+
+// without returns the names in list that are not in other.
+func without(list, other string) string {
+	others := strings.Split(other, ",")
+	return strings.Join(slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
+		return slices.Contains(others, name)
+	}), ",")
 }
 
 // Final returns the configuration in which the old masters of c vote alone, with the given epoch.
