@@ -395,6 +395,21 @@ func TestCancelledChangeIsNoWarning(t *testing.T) {
 	})
 }
 
+// H184: a client whose change is cancelled forgets the clocks of the masters that it does not use any more. They are
+// stopped, so their times become less exact, and ballots that followed them would be too old for the other masters.
+func TestLocksLongAfterACancelledChange(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		_, both, _ := w.states(oldThree, []int{3, 4, 5})
+		l := w.readyLocker(w.poolOf(oldThree...))
+		w.reconfigure(l, both)
+		w.must(client.SetOf(l).RaiseEpoch(w.Context()), client.SetOf(l).AbortChange(w.Context()))
+		after(time.Minute)
+		w.stop(3, 4, 5)
+		after(time.Hour)
+		w.noError(l.Do(w.withTimeout(time.Minute), "n", nothing))
+	})
+}
+
 // Two of five masters have a later epoch with the masters of this client, and the others are down. The client reads the
 // records of the two at intervals, not one because of the other without a pause.
 func TestLaterEpochOfAMinorityIsReadAtIntervals(t *testing.T) {

@@ -64,7 +64,6 @@ func (m *Monitor) Doubt(i int, shown string) {
 // SetConfig replaces the configuration. It returns when the View uses c, or after Close. Masters that are not in c are
 // still sent releases until the longest TTL has expired. Then the pool may close their connections.
 func (m *Monitor) SetConfig(c *quorum.Config) {
-	m.settings.Clocks.Use(c.Rule, c.All())
 	seen := make(chan struct{})
 	m.enqueue(func() {
 		m.applyConfig(c)

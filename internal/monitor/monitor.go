@@ -324,6 +324,7 @@ func same(a, b admission.State) bool {
 func (m *Monitor) applyConfig(c *quorum.Config) {
 	left := m.config.Rule.All() &^ c.All()
 	m.config = c
+	m.settings.Clocks.Use(c.Rule, c.All())
 	m.retain(c.All())
 	longest := m.settings.MaxTTL
 	for _, st := range m.view.Load().Masters {
