@@ -410,6 +410,23 @@ func TestLocksLongAfterACancelledChange(t *testing.T) {
 	})
 }
 
+// H184: a client has begun to admit the next masters of a change, which is then given up. When it gets the old list
+// again, it leaves these masters. Otherwise their clocks would count, also long after they have been stopped, and no
+// master that restarts would vote again.
+func TestAbandonedChangeLeavesTheNextMasters(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		first, both, _ := w.states(oldThree, []int{3, 4, 5})
+		l := w.readyLocker(w.poolOver(first.Masters))
+		w.stop(3, 5)
+		w.isError(admin.Of(l).Reconfigure(w.withTimeout(3*time.Second), both), redlock.ErrNoQuorum)
+		w.must(admin.Of(l).Reconfigure(w.withTimeout(time.Minute), first))
+		after(time.Minute)
+		before := w.masters.Master(4).Commands()["heartbeat"]
+		after(time.Minute)
+		equal(w, w.masters.Master(4).Commands()["heartbeat"], before, "heartbeats of a master of the abandoned change")
+	})
+}
+
 // Two of five masters have a later epoch with the masters of this client, and the others are down. The client reads the
 // records of the two at intervals, not one because of the other without a pause.
 func TestLaterEpochOfAMinorityIsReadAtIntervals(t *testing.T) {

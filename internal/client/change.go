@@ -37,6 +37,7 @@ func (c *Client) Reconfigure(ctx context.Context, s Configuration) (err error) {
 			return lease.ErrClosed
 		}
 		if s.lists(c.Configuration()) {
+			c.stay(c.monitor.View().Config)
 			return nil
 		}
 		err := reconfig.MayFollow(c.seen(c.monitor.View(), nil), s.Epoch)
@@ -64,9 +65,7 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 		var again <-chan time.Time
 		switch {
 		case step == reconfig.Stay:
-			if view.Config.Tracked != view.Config.Rule { // an earlier change was begun and abandoned
-				c.monitor.SetConfig(want)
-			}
+			c.stay(view.Config)
 			return nil
 		case step == reconfig.Adopt:
 			c.adopt(want)
@@ -87,6 +86,13 @@ func (c *Client) changeTo(ctx context.Context, want *quorum.Config) error {
 		case <-c.closing:
 			return lease.ErrClosed
 		}
+	}
+}
+
+// stay keeps the configuration now. If another change was begun and abandoned, its masters are no longer admitted.
+func (c *Client) stay(now *quorum.Config) {
+	if now.Tracked != now.Rule {
+		c.monitor.SetConfig(now.Settled())
 	}
 }
 

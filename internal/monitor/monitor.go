@@ -322,7 +322,7 @@ func same(a, b admission.State) bool {
 // applyConfig makes c the configuration. Masters that are not in c stay in use until the longest TTL has expired, since
 // releases may still have to be sent to them.
 func (m *Monitor) applyConfig(c *quorum.Config) {
-	left := m.config.Rule.All() &^ c.All()
+	left := m.config.All() &^ c.All()
 	m.config = c
 	m.settings.Clocks.Use(c.Rule, c.All())
 	m.retain(c.All())

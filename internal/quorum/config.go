@@ -58,6 +58,13 @@ func (c *Config) Following(next *Config) *Config {
 	return &f
 }
 
+// Settled returns a copy of c under which no masters of a next configuration are admitted.
+func (c *Config) Settled() *Config {
+	f := *c
+	f.Tracked, f.Upcoming = c.Rule, ""
+	return &f
+}
+
 // without returns the names in list that are not in other.
 func without(list, other string) string {
 	others := strings.Split(other, ",")

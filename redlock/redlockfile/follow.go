@@ -25,20 +25,24 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 	if ctx == nil {
 		panic("redlockfile: Follow: the context is nil")
 	}
-	var used []redlock.Configuration
+	var given []redlock.Configuration // the last one, even if locker could not use it
+	failed := false
 	log, logged := client.SetOf(locker).Logger(), ""
 	for {
 		c, err := configfile.Read(path)
-		if err == nil && used == nil && !slices.ContainsFunc(c.Configurations(), changes) {
-			used = c.Configurations()
+		if err == nil && given == nil && !slices.ContainsFunc(c.Configurations(), changes) {
+			given = c.Configurations()
 		}
-		if err == nil && !reflect.DeepEqual(c.Configurations(), used) {
-			if err = use(ctx, locker, c); err == nil {
-				if used != nil || logged != "" { // the first use is no news, unless an error was logged
-					log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch,
+		if err == nil && (failed || !reflect.DeepEqual(c.Configurations(), given)) {
+			first := given == nil
+			given = c.Configurations()
+			err = use(ctx, locker, c)
+			if failed = err != nil; !failed {
+				if !first || logged != "" { // the first use is no news, unless an error was logged
+					log.Info("redlock: using the masters of the file", "file", path, "epoch", given[0].Epoch,
 						"list", strings.Join(client.SetOf(locker).Lists(), ","))
 				}
-				used, logged = c.Configurations(), ""
+				logged = ""
 			}
 		}
 		if ctx.Err() == nil {

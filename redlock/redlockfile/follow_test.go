@@ -144,6 +144,57 @@ func TestStatsReportUnusableFile(t *testing.T) {
 	}
 }
 
+// A file whose next masters cannot be reached is replaced by the file before. Follow gives that to the client, too,
+// which has begun to use the next masters.
+func TestFollowReturnsToTheFileBefore(t *testing.T) {
+	before := redlock.Configuration{Masters: listen(t, 3)}
+	joint := redlock.Configuration{Epoch: 1, Masters: before.Masters, Next: []string{"redis://127.0.0.1:1"}}
+	v := newVolume(t, marshal(t, before))
+	said := make(words, 100)
+	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		redlockfile.Follow(ctx, locker, v.path())
+	}()
+	v.swap(marshal(t, joint))
+	said.await(t, "cannot use the masters of the file")
+	v.swap(marshal(t, before))
+	said.await(t, "using the masters of the file")
+	cancel()
+	<-ended
+	if err := locker.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// words receives the lines of a log.
+type words chan string
+
+func (w words) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
+}
+
+// await waits for a line with this text.
+func (w words) await(t *testing.T, text string) {
+	t.Helper()
+	for hang := time.After(time.Minute); ; {
+		select {
+		case line := <-w:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-hang:
+			t.Fatalf("the log does not say %q", text)
+		}
+	}
+}
+
 func listen(t *testing.T, n int) (urls []string) {
 	t.Helper()
 	masters := redlocktest.New(n)
