@@ -121,6 +121,7 @@
 #define EARLIER_END 88
 #define EARLIEST_END 89
 #define MIN_HOLD_GRANT 90
+#define EXTEND_PERMITTED 91
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */

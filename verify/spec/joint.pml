@@ -148,6 +148,8 @@ byte top;                     /* largest token of all holds so far */
 #endif
 #define EPOCH_ALLOWS(t, config) (WITHOUT == EPOCH_CHECK || EPOCH(t) <= EPOCH_OF(config))
 #define ADMITS(t, config) (USES(config, t) && EPOCH_ALLOWS(t, config) && ((config) != 2 || (FINAL_ALLOWED(t) && !GIVEN_UP(t))) && ((config) != 3 || BACK(t)))
+/* A lease is extended and repaired only where the client could also acquire it, apart from a quarantine. */
+#define CONFIRMS(t, config) (WITHOUT == EXTEND_PERMITTED -> EPOCH_ALLOWS(t, config) : ADMITS(t, config))
 #define LONG_ENOUGH(t, set) (IN(t, set) * (WITHOUT == SETTLE_TIME -> m[t].epoch_age > 0 : m[t].epoch_age > SETTLED))
 #define IS_SETTLED (2 * SUM(LONG_ENOUGH, OLD) > SIZE(OLD) || (WITHOUT == OLD_MAJORITY && SUM(LONG_ENOUGH, OLD) > 0))
 #define BALLOT_OK(t, l) (!BALLOTS || (lease[l].ballot > m[t].fence && RECENT(NOW, lease[l].ballot)))
@@ -222,7 +224,7 @@ inline execute_acquire() {
 inline execute_extension() {
   TAKE(t, extend, l);
   if
-  :: ON(t, l) && EPOCH_ALLOWS(t, lease[l].extended_by) ->
+  :: ON(t, l) && CONFIRMS(t, lease[l].extended_by) ->
     m[t].ttl = MAX(m[t].ttl, REMAINS(TTL, (lease[l].phase == HOLDING -> lease[l].extended : TTL)));
     if
     :: lease[l].phase == HOLDING ->
@@ -376,7 +378,7 @@ proctype Link(byte t; byte l) {
     TAKE(t, extend, l); PUT(t, missing, l))
 #endif
   :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent\n", t, l), PUT(t, repair, l); TAKE(t, missing, l))
-  :: STEP(HAS(t, repair, l) && (ON(t, l) || FREE(t)) && EPOCH_ALLOWS(t, lease[l].config), ("master %d: lease %d repaired\n", t, l),
+  :: STEP(HAS(t, repair, l) && (ON(t, l) || FREE(t)) && CONFIRMS(t, lease[l].config), ("master %d: lease %d repaired\n", t, l),
     TAKE(t, repair, l); m[t].ttl = MAX((ON(t, l) -> m[t].ttl : 0), REMAINS(TTL, TTL)); m[t].lock = ID(l); RAISE(m[t].fence, lease[l].ballot))
 #endif
 #ifdef IMPORT
