@@ -410,6 +410,23 @@ func TestLocksLongAfterACancelledChange(t *testing.T) {
 	})
 }
 
+// H184: a master is down while a change is cancelled, and starts again with its data when all clients have adopted the
+// old masters. It votes again, with the epoch that the others have.
+func TestMasterReturnsAfterACancelledChange(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		_, both, _ := w.states(oldThree, []int{3, 4, 5})
+		l := w.readyLocker(w.poolOf(oldThree...))
+		w.reconfigure(l, both)
+		w.must(client.SetOf(l).RaiseEpoch(w.Context()))
+		w.stop(2)
+		w.must(client.SetOf(l).AbortChange(w.Context()))
+		after(2 * time.Second)
+		equal(w, admin.Of(l).Configuration()[0].Epoch, 2, "epoch of the client")
+		w.restart(true, 2)
+		w.votesWithin(2*time.Minute, 2, l)
+	})
+}
+
 // H184: a client has begun to admit the next masters of a change, which is then given up. When it gets the old list
 // again, it leaves these masters. Otherwise their clocks would count, also long after they have been stopped, and no
 // master that restarts would vote again.

@@ -24,8 +24,8 @@ func (d *Deployment) agrees(j int) bool {
 		return prepared || r.Masters == c.Masters && r.Next == c.Next
 	case !c.Rule.Old.Has(j): // a master that is only in the next set votes only together with the old set
 		return true
-	case r.Epoch%2 == 1:
-		return r.Next == c.Masters
+	case r.Epoch%2 == 1: // its next masters follow; or its present ones, if it was cancelled, and then Final is too small
+		return r.Next == c.Masters || r.Masters == c.Masters && r.Final < r.Epoch
 	}
 	//mutant:together = true
 	return r.Masters == c.Masters
@@ -170,8 +170,7 @@ func (d *Deployment) otherMasters(i, j int) error {
 		return &advised{error: fmt.Errorf("%w: %s has the masters of this client at epoch %d, which this client adopts as "+
 			"soon as a majority of them has it", ErrOldMasters, record, r.Epoch), soon: true}
 	case r.Epoch == c.Epoch-1 && r.Epoch%2 == 1 && r.Masters == c.Masters && r.Shard == d.Shard:
-		return &advised{error: fmt.Errorf("%w: this client has the list that follows when it is cancelled, but %s "+
-			"still has epoch %d", ErrIncomplete, record, r.Epoch), step: fmt.Sprintf(stepAbort, r.Epoch), soon: true}
+		return d.incomplete(i, j)
 	case r.Epoch > c.Epoch:
 		return adviseList(fmt.Errorf("%w: the list of this client is out of date: %sit has %s, and %s has %s", ErrOldMasters,
 			differs, here, record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
@@ -204,6 +203,10 @@ func (d *Deployment) incomplete(i, j int) error {
 	record := "the record of this master"
 	if i != j {
 		record = "the record on " + d.Addr(j)
+	}
+	if r := &d.Facts[j].Record; r.Epoch == d.Config.Epoch-1 && r.Epoch%2 == 1 && r.Masters == d.Config.Masters {
+		return &advised{error: fmt.Errorf("%w: this client has the list that follows when it is cancelled, but %s "+
+			"still has epoch %d", ErrIncomplete, record, r.Epoch), step: fmt.Sprintf(stepAbort, r.Epoch), soon: true}
 	}
 	return advise(fmt.Errorf("%w: by %s, the configuration is final up to epoch %d, but this client needs epoch %d",
 		ErrIncomplete, record, d.Facts[j].Record.Final, d.Config.LeastFinal(j)), stepBefore)
