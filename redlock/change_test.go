@@ -427,6 +427,28 @@ func TestMasterReturnsAfterACancelledChange(t *testing.T) {
 	})
 }
 
+// H184: the cancellation of a change is interrupted when one of the old masters has its epoch, and the others restart
+// with their data. A client that still uses both sets puts these into quarantine, and the cancellation can be repeated.
+func TestInterruptedCancellationAfterRestarts(t *testing.T) {
+	virtual(t, 6, func(w *cluster) {
+		_, both, _ := w.states(oldThree, []int{3, 4, 5})
+		l := w.readyLocker(w.poolOf(oldThree...))
+		w.reconfigure(l, both)
+		w.must(client.SetOf(l).RaiseEpoch(w.Context()))
+		w.delay(20 * time.Millisecond)
+		w.isError(client.SetOf(l).AbortChange(w.withTimeout(190*time.Millisecond)), context.DeadlineExceeded)
+		w.delay(0)
+		for i := range 6 {
+			equal(w, strings.Contains(recordOf(w.masters.Master(i)), "epoch=2"), i == 0 || i > 2, fmt.Sprint("epoch of master ", i))
+		}
+		w.stop(1, 2)
+		w.restart(true, 1, 2)
+		after(10 * time.Second)
+		w.must(client.SetOf(l).AbortChange(w.withTimeout(time.Minute)))
+		w.votesWithin(2*time.Minute, 1, l)
+	})
+}
+
 // H184: a client has begun to admit the next masters of a change, which is then given up. When it gets the old list
 // again, it leaves these masters. Otherwise their clocks would count, also long after they have been stopped, and no
 // master that restarts would vote again.

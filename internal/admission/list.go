@@ -59,7 +59,7 @@ func (d *Deployment) mayWrite(i int) error {
 	}
 	for j := range all.All() {
 		//mutant:first-records = false
-		if d.objects(j) {
+		if d.objects(j) && !d.cancels(j) { // in a change that is being cancelled, seen does not let the quarantine end
 			return d.otherMasters(i, j)
 		}
 	}
@@ -141,6 +141,11 @@ func (d *Deployment) adoptable(j int) bool {
 	c, r := d.Config, &d.Facts[j].Record
 	same := r.Masters == c.Masters && r.Next == "" && r.Shard == d.Shard
 	return d.Facts[j].shown() && r.Epoch > c.Epoch && r.Epoch%2 == 0 && same
+}
+
+// cancels reports whether the record of master j cancels the change of this client.
+func (d *Deployment) cancels(j int) bool {
+	return d.adoptable(j) && d.Facts[j].Record.Epoch == d.Config.Epoch+1
 }
 
 // otherMasters returns the error for master i if the record of master j contains another configuration. The text does
