@@ -66,11 +66,11 @@
 // of a master that has reached maxmemory; correct clocks that differ by more than 15 s; two servers behind one name
 // (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
 // connection; clients with different max TTLs or timeouts; clients with different lists of masters during an outage
-// (docs/change.md); clocks that were far ahead and are set right, if masters then lose data; a virtual machine that
-// is frozen and whose clock is set back within one validity; a process that is copied while it holds a lock; a machine
-// both of whose clocks stop, if its clients do not reach, within one validity, a majority of masters whose clocks did
-// not stop with it. If they do, the masters' time shows the stop within 3 s. If the clocks of a majority of the masters
-// are set back by d, the names of dead holders stay locked for d longer; redlock release --force helps. The order of
-// waiters is best effort. docs/protocol.md has the protocol, the argument for its safety, and what each message must
-// prove.
+// (docs/change.md); clocks that were far ahead and are set right, if masters then lose data or are changed; a virtual
+// machine that is frozen and whose clock is set back within one validity; a process that is copied while it holds a
+// lock; a machine both of whose clocks stop, if its clients do not reach, within one validity, a majority of masters
+// whose clocks did not stop with it. If they do, the masters' time shows the stop within 3 s. If the clocks of a
+// majority of the masters are set back by d, the names of dead holders stay locked for d longer; redlock release
+// --force helps. The order of waiters is best effort. docs/protocol.md has the protocol, the argument for its safety,
+// and what each message must prove.
 package redlock
