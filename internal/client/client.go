@@ -26,6 +26,7 @@ import (
 // A Client acquires locks on one set of masters. A Locker has one or, if it is sharded, several. All methods are safe
 // for concurrent use.
 type Client struct {
+	set      *Set // to which the client belongs
 	pool     *transport.Transport
 	cfg      Config
 	warnings []warning
@@ -46,7 +47,6 @@ type Client struct {
 	probing  chan struct{} // cap 1: one probe at a time
 	rechecks atomic.Bool   // whether a call of recheck is scheduled
 	changing chan struct{} // cap 1: one change of the masters at a time
-	work     *work         // shared by the clients of a Set
 	lifecycle
 }
 
@@ -59,8 +59,8 @@ type lifecycle struct {
 	closed   chan struct{} // closed when all goroutines of the client have ended
 }
 
-// newClient returns a client of the masters of t. The caller must call its start method.
-func newClient(t *transport.Transport, cfg Config) (*Client, error) {
+// newClient returns a client of s for the masters of t. The caller must call its start method.
+func (s *Set) newClient(t *transport.Transport, cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = t.Clock()
 	}
@@ -96,7 +96,7 @@ func newClient(t *transport.Transport, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		pool: t, cfg: cfg, ballots: ballot.New(first.Rule), changing: make(chan struct{}, 1),
+		set: s, pool: t, cfg: cfg, ballots: ballot.New(first.Rule), changing: make(chan struct{}, 1),
 		probing:   make(chan struct{}, 1),
 		connectBy: time.Now().Add(first.Slowest),
 		lifecycle: lifecycle{closing: make(chan struct{}), closed: make(chan struct{})},
@@ -138,7 +138,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	c.monitor = monitor.New(monitor.Settings{
 		Pool: c.pool, Clock: c.cfg.Clock, Clocks: c.ballots.Clocks, Prefix: prefix, MaxTTL: c.cfg.MaxTTL,
 		Durable: c.cfg.remembers, Observer: c.cfg.Observer, OnView: c.onView, Closed: lease.ErrClosed,
-		Shard: c.cfg.Shard, Shards: c.cfg.shards, OnRefused: func(i int) { c.sender.Health.Doubt(i) },
+		Shard: c.cfg.Shard, Shards: &c.set.shards, OnRefused: func(i int) { c.sender.Health.Doubt(i) },
 	}, first)
 	c.journal.view = c.monitor.View
 	c.sender = &round.Sender{
@@ -150,7 +150,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	}
 	c.leases = lease.NewManager(lease.Env{
 		Sender: c.sender, Clock: c.cfg.Clock, Ballots: c.ballots, View: c.monitor.View, Prefix: prefix,
-		Owner: id, Label: c.cfg.Label, Closing: c.closing, Events: c.events,
+		Owner: id, Locker: c.set, Label: c.cfg.Label, Closing: c.closing, Events: c.events,
 		Enter: func() { c.calls.Add(1) }, Leave: c.messageAnswered,
 	})
 	c.queue = waitqueue.New(waitqueue.Env{
@@ -192,20 +192,20 @@ func (c *Client) Begin(ctx context.Context, op redlockinfo.Op, name string) erro
 	if err := CheckContext(ctx, op, name); err != nil {
 		return err
 	}
-	c.work.began.Add(1)
-	if !c.work.stops.Load() || lease.Owns(ctx, c.leases) {
+	c.set.work.began.Add(1)
+	if !c.set.work.stops.Load() || lease.Owns(ctx, c.leases) {
 		return nil
 	}
-	c.work.began.Add(-1)
+	c.set.work.began.Add(-1)
 	c.Post(redlockinfo.Event{Kind: redlockinfo.KindCall, Context: ctx, Op: op, Name: name, Err: lease.ErrClosed})
 	return lease.ErrClosed
 }
 
 // BeginInner begins a call on behalf of a held lock, which a shutdown does not refuse.
-func (c *Client) BeginInner() { c.work.began.Add(1) }
+func (c *Client) BeginInner() { c.set.work.began.Add(1) }
 
 // End ends a call that has begun.
-func (c *Client) End() { c.work.ended.Add(1) }
+func (c *Client) End() { c.set.work.ended.Add(1) }
 
 // Rest waits for d. If ctx ends or Close is called first, it returns the reason.
 func (l *lifecycle) Rest(ctx context.Context, d time.Duration) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/lease"
-	"github.com/redlock-go/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -62,8 +61,7 @@ type Config struct {
 	Transport []transport.Option     // for the masters that redlock.Open connects to
 	Public    func(error) error      // returns an *Error in the form that users see
 
-	checked Settings        // Defaults, checked: of the calls without options
-	shards  *monitor.Shards // shared by the clients of a Set
+	checked Settings // Defaults, checked: of the calls without options
 }
 
 // Settings are those of one call.

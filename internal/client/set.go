@@ -22,6 +22,7 @@ import (
 type Set struct {
 	Clients []*Client
 	work    work
+	shards  monitor.Shards
 	public  func(error) error
 
 	closing   atomic.Bool   // whether Close was called
@@ -62,7 +63,7 @@ func SetOf[T any, L Locker[T]](l L) *Set {
 }
 
 // New returns a Set with one client for each transport. If sharded is true, or the transports are those of a cluster,
-// it numbers the clients and joins them, even a single one. If owned is true, Close closes the transports.
+// it numbers the clients, even a single one. If owned is true, Close closes the transports.
 func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, error) {
 	ordered, err := inOrder(given)
 	sharded = sharded || err == nil && ordered[0].Bucket().Of > 0
@@ -76,7 +77,6 @@ func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, 
 			len(cfg.Initial), len(given))
 	}
 	s := &Set{public: cfg.Public, ownsPools: owned, closed: make(chan struct{})}
-	cfg.shards = new(monitor.Shards)
 	for i, t := range ordered {
 		own := *cfg
 		if sharded {
@@ -86,18 +86,12 @@ func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, 
 			own.Initial = cfg.Initial[i : i+1]
 		}
 		own.Prefix += t.Bucket().Tag()
-		c, err := newClient(t, own)
+		c, err := s.newClient(t, own)
 		if err != nil {
 			s.abandon()
 			return nil, err
 		}
-		c.work = &s.work
 		s.Clients = append(s.Clients, c)
-	}
-	if sharded {
-		for _, c := range s.Clients {
-			c.leases.Share(s.Clients[0].leases)
-		}
 	}
 	s.warn(cfg)
 	for _, c := range s.Clients {

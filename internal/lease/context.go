@@ -10,7 +10,7 @@ import (
 // An ownerContext is a context that owns names. Its Err compares the validity with the clocks.
 type ownerContext struct {
 	context.Context
-	holds    []*Hold // if together, sorted by name, and their Managers share one order
+	holds    []*Hold // if together, sorted by name, and of one Locker
 	together bool    // whether the names were locked as one lock, by LockAll
 	cancel   context.CancelCauseFunc
 }
@@ -109,22 +109,21 @@ func find(ctx context.Context, match func(*ownerContext, *Hold) bool) *Hold {
 	return nil
 }
 
-// Owns reports whether ctx owns a name that is held by m, or by a Manager that shares the order of m.
+// Owns reports whether ctx owns a name that is held by the Locker of m.
 func Owns(ctx context.Context, m *Manager) bool {
 	return find(ctx, func(_ *ownerContext, h *Hold) bool {
-		return h.lease.m.first.Load() == m.first.Load() && h.Err() == nil
+		return h.lease.m.Locker == m.Locker && h.Err() == nil
 	}) != nil
 }
 
 // OutOfOrder reports whether a call with ctx must not wait for name, since the call could deadlock. This is so if ctx
-// does not own name, but owns a name that sorts after it and is still held. The Manager of that hold must be m, or
-// share the order of m. For a call for one name, only names count that LockAll has locked. For a call of LockAll (all),
-// each name that ctx owns counts, because other clients may hold name while LockAll waits for it.
+// does not own name, but owns a name of the same Locker that sorts after it and is still held. For a call for one name,
+// only names count that LockAll has locked. For a call of LockAll (all), each name that ctx owns counts, because other
+// clients may hold name while LockAll waits for it.
 func OutOfOrder(ctx context.Context, m *Manager, name string, all bool) bool {
 	public, _ := scripts.CutSlot(name)
 	after := find(ctx, func(c *ownerContext, h *Hold) bool {
-		return (all || c.together) && h.lease.m.first.Load() == m.first.Load() && public < h.lease.publicName() &&
-			h.Err() == nil
+		return (all || c.together) && h.lease.m.Locker == m.Locker && public < h.lease.publicName() && h.Err() == nil
 	})
 	return after != nil && InnermostOf(ctx, m, name) == nil
 }

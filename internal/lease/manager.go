@@ -60,7 +60,8 @@ type Env struct {
 	Ballots *ballot.Ballots
 	View    func() *admission.View
 	Prefix  scripts.Prefix
-	Owner   string // the UUID of the Locker, with which the ids of its leases and waiters begin
+	Owner   string // the UUID with which the ids of its leases and waiters begin
+	Locker  any    // equal for all shards of one Locker, which share one order of names: see OutOfOrder
 	Label   string // human-readable name of the client, from WithLabel
 	Closing <-chan struct{}
 	Events  Events
@@ -80,8 +81,7 @@ type Manager struct {
 	reentries  limiter             // of the re-entries, which therefore do not wait for acquire rounds
 	addressees sync.Map            // the leases that Addressee finds, by id
 	checks     pacer
-	stopped    sync.Pool               // timers for confirmed: a new one is three allocations
-	first      atomic.Pointer[Manager] // equal for all Managers that share one order of names: see Share
+	stopped    sync.Pool // timers for confirmed: a new one is three allocations
 }
 
 // NewManager returns a Manager and starts its goroutine, which EndAll ends.
@@ -89,12 +89,8 @@ func NewManager(env Env) *Manager {
 	m := &Manager{}
 	m.Env, m.timers, m.rounds.limit = env, due.New[*Lease](env.Clock), firstRounds
 	m.reentries.limit = firstRounds
-	m.Share(m)
 	return m
 }
-
-// Share makes m use the same order of names as first: see OutOfOrder.
-func (m *Manager) Share(first *Manager) { m.first.Store(first) }
 
 // All returns every live or idle lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
