@@ -78,28 +78,30 @@ func New(opts ...Option) (*Watcher, error) {
 	v := version()
 	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(v), trace.WithSchemaURL(semconv.SchemaURL))
 	w.meter = w.meters.Meter(scope, metric.WithInstrumentationVersion(v), metric.WithSchemaURL(semconv.SchemaURL))
-	var errs [8]error
-	histogram := func(err *error, name, help string, bounds ...float64) (h metric.Float64Histogram) {
-		h, *err = w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
+	var errs []error
+	histogram := func(name, help string, bounds ...float64) metric.Float64Histogram {
+		h, err := w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
 			metric.WithExplicitBucketBoundaries(bounds...))
+		errs = append(errs, err)
 		return h
 	}
-	counter := func(err *error, name, unit, help string) (c metric.Int64Counter) {
-		c, *err = w.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(help))
+	counter := func(name, unit, help string) metric.Int64Counter {
+		c, err := w.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		errs = append(errs, err)
 		return c
 	}
-	w.waits = histogram(&errs[0], "redlock.wait.duration", "Duration of calls that acquire a lock.",
+	w.waits = histogram("redlock.wait.duration", "Duration of calls that acquire a lock.",
 		.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
-	w.holds = histogram(&errs[1], "redlock.hold.duration", "Time for which locks were held.",
+	w.holds = histogram("redlock.hold.duration", "Time for which locks were held.",
 		.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600)
 	d := dbconv.ClientOperationDuration{}
-	w.latency = histogram(&errs[2], d.Name(), d.Description(), .001, .005, .01, .05, .1, .5, 1, 5, 10)
-	w.lost = counter(&errs[3], "redlock.lost", "{lock}", "Locks that ended before their release.")
-	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds that tried to acquire a lock.")
-	w.extended = counter(&errs[5], "redlock.extensions", "{extension}", "Rounds that tried to extend a held lock.")
-	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "Votes of the master, including refusals and failures.")
-	w.values = counter(&errs[7], "redlock.value.changes", "{call}", "Calls that set the value of a lock.")
-	if err := errors.Join(errs[:]...); err != nil {
+	w.latency = histogram(d.Name(), d.Description(), .001, .005, .01, .05, .1, .5, 1, 5, 10)
+	w.lost = counter("redlock.lost", "{lock}", "Locks that ended before their release.")
+	w.attempts = counter("redlock.attempts", "{attempt}", "Rounds that tried to acquire a lock.")
+	w.extended = counter("redlock.extensions", "{extension}", "Rounds that tried to extend a held lock.")
+	w.votes = counter("redlock.votes", "{vote}", "Votes of the master, including refusals and failures.")
+	w.values = counter("redlock.value.changes", "{call}", "Calls that set the value of a lock.")
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -260,46 +262,39 @@ var states = []redlockinfo.State{
 // Call stop before you discard l.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	admin.Of(l) // panics if l is nil
-	var errs [13]error
-	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
-		c, *err = w.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+	var errs []error
+	total := func(name, unit, help string) metric.Int64ObservableCounter {
+		c, err := w.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		errs = append(errs, err)
 		return c
 	}
-	held, err := w.meter.Int64ObservableUpDownCounter("redlock.held", metric.WithUnit("{lock}"),
-		metric.WithDescription("Locks that are held now."))
-	errs[4] = err
-	unconfirmed := total(&errs[5], "redlock.releases.unconfirmed", "{release}",
-		"Releases that no quorum confirmed in time.")
-	dropped := total(&errs[6], "redlock.events.dropped", "{event}", "Log records and trace events that were dropped.")
-	panics := total(&errs[7], "redlock.callback.panics", "{panic}", "Callbacks that panicked.")
-	voting, err := w.meter.Int64ObservableUpDownCounter("redlock.master.voting", metric.WithUnit("{master}"),
-		metric.WithDescription("1 if the master votes and is not failing, else 0."))
-	errs[0] = err
-	pending, err := w.meter.Int64ObservableUpDownCounter("redlock.master.pending_releases", metric.WithUnit("{release}"),
-		metric.WithDescription("Releases that the master has not received yet."))
-	errs[1] = err
+	sum := func(name, unit, help string) metric.Int64ObservableUpDownCounter {
+		c, err := w.meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		errs = append(errs, err)
+		return c
+	}
+	gauge := func(name, unit, help string) metric.Int64ObservableGauge {
+		g, err := w.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(help))
+		errs = append(errs, err)
+		return g
+	}
+	held := sum("redlock.held", "{lock}", "Locks that are held now.")
+	waiting := sum("redlock.waiting", "{call}", "Calls that wait for a lock now.")
+	unconfirmed := total("redlock.releases.unconfirmed", "{release}", "Releases that no quorum confirmed in time.")
+	dropped := total("redlock.events.dropped", "{event}", "Log records and trace events that were dropped.")
+	panics := total("redlock.callback.panics", "{panic}", "Callbacks that panicked.")
+	voting := sum("redlock.master.voting", "{master}", "1 if the master votes and is not failing, else 0.")
+	state := sum("redlock.master.state", "{master}", "1 for the current state of the master, 0 for other states.")
+	epoch := gauge("redlock.master.epoch", "1", "The epoch of the admission record of the master.")
+	pending := sum("redlock.master.pending_releases", "{release}", "Releases that the master has not received yet.")
 	left, err := w.meter.Float64ObservableGauge("redlock.master.quarantine.left", metric.WithUnit("s"),
 		metric.WithDescription("Remaining quarantine of the master."))
-	errs[2] = err
-	quorum, err := w.meter.Int64ObservableGauge("redlock.quorum", metric.WithUnit("1"),
-		metric.WithDescription("1 if a quorum of masters can grant a lock, else 0."))
-	errs[3] = err
-	waiting, err := w.meter.Int64ObservableUpDownCounter("redlock.waiting", metric.WithUnit("{call}"),
-		metric.WithDescription("Calls that wait for a lock now."))
-	errs[8] = err
-	state, err := w.meter.Int64ObservableUpDownCounter("redlock.master.state", metric.WithUnit("{master}"),
-		metric.WithDescription("1 for the current state of the master, 0 for other states."))
-	errs[9] = err
-	epoch, err := w.meter.Int64ObservableGauge("redlock.master.epoch", metric.WithUnit("1"),
-		metric.WithDescription("The epoch of the admission record of the master."))
-	errs[10] = err
-	spare, err := w.meter.Int64ObservableGauge("redlock.masters.spare", metric.WithUnit("{master}"),
-		metric.WithDescription("Masters that may still fail before no lock can be acquired; -1 if none can be now."))
-	errs[11] = err
-	unusable, err := w.meter.Int64ObservableGauge("redlock.file.unusable", metric.WithUnit("1"),
-		metric.WithDescription("1 if the client cannot use the masters in its file, else 0."))
-	errs[12] = err
-	if err := errors.Join(errs[:]...); err != nil {
+	errs = append(errs, err)
+	quorum := gauge("redlock.quorum", "1", "1 if a quorum of masters can grant a lock, else 0.")
+	spare := gauge("redlock.masters.spare", "{master}",
+		"Masters that may still fail before no lock can be acquired; -1 if none can be now.")
+	unusable := gauge("redlock.file.unusable", "1", "1 if the client cannot use the masters in its file, else 0.")
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	over := ended()
