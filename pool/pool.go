@@ -11,11 +11,11 @@ import (
 // Errors, to be tested with errors.Is. Their identities are part of the API; the texts are not. ErrInvalid and
 // ErrClosed are the errors of package redlock with these names.
 var (
-	ErrInvalid = fault.ErrInvalid     // a master or an option is invalid; nothing has been dialled
-	ErrClosed  = fault.ErrClosed      // the Pool, or a Locker, is closed
-	ErrDown    = transport.ErrDown    // the master is not connected, or the connection ended before the reply came
-	ErrRefused = transport.ErrRefused // the server answers, but is not fit to hold locks; it also matches ErrDown
-	ErrTimeout = transport.ErrTimeout // any timeout: dialling, handshake, an overdue reply, a blocked write
+	ErrInvalid = fault.ErrInvalid // a master or an option is invalid; nothing has been dialled
+	ErrClosed  = fault.ErrClosed  // the Pool, or a Locker, is closed
+	ErrDown    = fault.ErrDown    // the master is not connected, or the connection ended before the reply came
+	ErrRefused = fault.ErrRefused // the server answers, but is not fit to hold locks; it also matches ErrDown
+	ErrTimeout = fault.ErrTimeout // any timeout: dialling, handshake, an overdue reply, a blocked write
 )
 
 // A Pool holds the connections to N masters. [New] and [Open] make a Pool. A Locker of package redlock uses a Pool;

@@ -28,7 +28,7 @@ var decisions = []error{
 
 func sampleMasterErrors() []error {
 	return []error{
-		&transport.Error{Addr: "10.0.0.1:6379", Op: "acquire", Err: transport.ErrTimeout, Unknown: true},
+		&transport.Error{Addr: "10.0.0.1:6379", Op: "acquire", Err: fault.ErrTimeout, Unknown: true},
 		&transport.Error{Addr: "10.0.0.2:6379", Op: "acquire", Err: fmt.Errorf("%w: read failed", io.ErrUnexpectedEOF)},
 		&transport.Error{
 			Addr: "10.0.0.3:6379", Op: "acquire", Err: fmt.Errorf("%w until 10:00:00 UTC", admission.ErrQuarantine),
@@ -47,7 +47,7 @@ func TestErrorWrapsAllCauses(t *testing.T) {
 				Failure: round.Failure{Decision: decision, Cause: cause, Masters: errs},
 			}
 			err = fmt.Errorf("a caller's words: %w", err)
-			wanted := append([]error{decision, io.ErrUnexpectedEOF, transport.ErrTimeout, admission.ErrQuarantine}, errs...)
+			wanted := append([]error{decision, io.ErrUnexpectedEOF, fault.ErrTimeout, admission.ErrQuarantine}, errs...)
 			if cause != nil {
 				wanted = append(wanted, cause)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/internal/quorum"
-	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -177,7 +177,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		return
 	}
 	switch known := j.known.Has(i); {
-	case errors.Is(now.Err, transport.ErrClosed): // then the states of the masters do not matter
+	case errors.Is(now.Err, fault.ErrPoolClosed): // then the states of the masters do not matter
 		if !j.poolClosed {
 			j.poolClosed = true
 			j.Log(slog.LevelError, "redlock: pool was closed before its Locker",

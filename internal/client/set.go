@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -301,4 +302,4 @@ func (s *Set) close() error {
 }
 
 var errPoolClosed = fmt.Errorf("%w: close the Locker first; its locks were not released, and expire with their TTLs",
-	transport.ErrClosed)
+	fault.ErrPoolClosed)

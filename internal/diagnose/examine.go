@@ -75,7 +75,7 @@ func newInquiry(opts Options) *inquiry {
 //
 // Masters returns within the dial timeout of the slowest master, twice that behind sentinels or with TLS, or when ctx
 // ends. A master that has not answered by then is reported as a finding. The error reports invalid options and matches
-// [transport.ErrInvalid].
+// [fault.ErrInvalid].
 func Masters(ctx context.Context, t *transport.Transport, opts Options) ([]redlockinfo.Finding, error) {
 	masters := t.Subjects()
 	if len(masters) == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -50,7 +51,7 @@ func TestCheckLeavesNothing(t *testing.T) {
 func TestCheckRejectsUnknownDurableMaster(t *testing.T) {
 	p := open(t, []string{"redis://m1"}, pool.WithDialer(newFakes(2).dial))
 	opts := Options{Durable: []string{"m2:6379"}}
-	if findings, err := Masters(t.Context(), p, opts); !errors.Is(err, transport.ErrInvalid) || findings != nil {
+	if findings, err := Masters(t.Context(), p, opts); !errors.Is(err, fault.ErrInvalid) || findings != nil {
 		t.Errorf("Check returned %v, %v", findings, err)
 	}
 }

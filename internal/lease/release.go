@@ -44,12 +44,12 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 			r.Skip(i, round.Vote{Vote: scripts.Vote{Outcome: quorum.Missing}})
 			continue
 		}
-		err := transport.ErrSession
+		err := fault.ErrSession
 		if s := l.sent.session(i); s != 0 {
 			// The acquire was sent over the same connection, and arrives first: the release needs no ballot.
 			err = m.Sender.Pool.Send(i, plain, transport.Stamp{Session: s}, r)
 		}
-		if errors.Is(err, transport.ErrSession) {
+		if errors.Is(err, fault.ErrSession) {
 			end.Ballot = l.sent.last(i)
 			err = m.Sender.Pool.Send(i, view.Encoder.Release(l.keys, end), transport.Stamp{}, r)
 		}

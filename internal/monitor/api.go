@@ -9,7 +9,6 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -134,7 +133,7 @@ func (m *Monitor) sendSteps(
 		for i := range set.All() {
 			f := &m.facts[i]
 			if !f.Up {
-				done <- cmp.Or(f.Err, transport.ErrDown)
+				done <- cmp.Or(f.Err, fault.ErrDown)
 				continue
 			}
 			if r, err := req(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // Decisions of a round. Package redlock exports and documents these errors.
@@ -175,8 +176,8 @@ func (s *Sender) ready(view *admission.View) (wait time.Duration) {
 // succeed.
 func (f *Failure) blame(err error) {
 	f.Masters = append(f.Masters, err)
-	if errors.Is(f.Decision, ErrNoQuorum) && errors.Is(err, transport.ErrClosed) {
-		f.Decision = transport.ErrClosed
+	if errors.Is(f.Decision, ErrNoQuorum) && errors.Is(err, fault.ErrPoolClosed) {
+		f.Decision = fault.ErrPoolClosed
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/testbed"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 const ms = time.Millisecond
@@ -125,7 +126,7 @@ func TestUnsureAsTable(t *testing.T) {
 	}{
 		{voteOf(quorum.Granted), false},
 		{voteOf(quorum.Held), false},
-		{round.Vote{Err: &transport.Error{Err: transport.ErrDown}}, false},
+		{round.Vote{Err: &transport.Error{Err: fault.ErrDown}}, false},
 		{round.Vote{Err: &transport.Error{Err: io.EOF, Unknown: true}}, true},
 		{round.Vote{Err: errors.New("not sent")}, false},
 	} {

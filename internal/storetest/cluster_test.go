@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -51,7 +52,7 @@ func TestLockOnCluster(t *testing.T) {
 	refused := make(chan error, 100)
 	t.Cleanup(plain.Watch(func(e transport.Event) { refused <- e.Err }))
 	for err := range refused {
-		if errors.Is(err, transport.ErrRefused) && strings.Contains(err.Error(), "redis+cluster://") {
+		if errors.Is(err, fault.ErrRefused) && strings.Contains(err.Error(), "redis+cluster://") {
 			break
 		}
 	}

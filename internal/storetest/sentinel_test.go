@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -59,7 +60,7 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 		}
 	}
 	refused := func(e transport.Event) bool {
-		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "CONFIG SET min-replicas-to-write 2")
+		return errors.Is(e.Err, fault.ErrRefused) && strings.Contains(e.Err.Error(), "CONFIG SET min-replicas-to-write 2")
 	}
 	until("the master was not refused", refused)
 	finds("failover", redlockinfo.Failure, "min-replicas-to-write is 1")
@@ -77,7 +78,7 @@ func TestMasterWithoutReplicasIsRefused(t *testing.T) {
 	finds("sentinels", redlockinfo.Warning, s.sentinels[2].Addr())
 	s.servers[0].Do("ACL", "SETUSER", "default", "-config")
 	until("unreadable settings were not refused", func(e transport.Event) bool {
-		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
+		return errors.Is(e.Err, fault.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
 	})
 	s.sentinels[1].Kill()
 	until("a minority of the sentinels was believed", func(e transport.Event) bool {

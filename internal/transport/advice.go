@@ -64,7 +64,7 @@ func (e *Error) Advice(user string) (about, do string) {
 		return "connection", ""
 	case e.Op == "info" && cause == fault.NoRight: // the text of the error names the right
 		return "rights", fmt.Sprintf(infoRight, user)
-	case errors.Is(e.Err, ErrRefused): // the error has its own advice
+	case errors.Is(e.Err, fault.ErrRefused): // the error has its own advice
 		return "connection", ""
 	case cause == fault.Busy && strings.Contains(string(reply), "FUNCTION KILL"): // it refuses SCRIPT KILL
 		return "connection", fmt.Sprintf(stepBusy, "FUNCTION")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // H56, H114: the error for each of these mistakes quotes the server's reply, names the fix, and contains no password.
@@ -42,7 +43,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := open(t, []string{c.url}, c.opts...)
-			err := waitDown(t, p, 0, ErrDown)
+			err := waitDown(t, p, 0, fault.ErrDown)
 			for want := range strings.SplitSeq(c.want, "|") {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("the error does not contain %[2]q: %[1]s", err, want)

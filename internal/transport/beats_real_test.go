@@ -133,7 +133,7 @@ func isJudgedByAll(t *testing.T, n *sharedNode) {
 	n.do("CONFIG", "SET", "maxmemory", "100mb")
 	n.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	for _, p := range n.on[:len(n.on)-1] { // except the bucket whose slot has moved
-		if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "allkeys-lru") {
+		if err := waitDown(t, p, 0, fault.ErrRefused); !strings.Contains(err.Error(), "allkeys-lru") {
 			t.Error(err)
 		}
 	}

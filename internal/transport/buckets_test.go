@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/cluster"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 func TestEachBucketHasItsPool(t *testing.T) {
@@ -29,7 +30,7 @@ func TestEachBucketHasItsPool(t *testing.T) {
 		t.Errorf("OpenBuckets returned %d transports", len(pools))
 	}
 	_, err = OpenBuckets([]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"})
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "counts must be equal") {
+	if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "counts must be equal") {
 		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // H114: the advice for a certificate follows from the reason of package x509.
@@ -43,7 +44,8 @@ func TestAdviceForServerCertificates(t *testing.T) {
 			addr := redistest.Answer(t, "127.0.0.1", func(raw net.Conn) {
 				_ = tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{cert}}).Handshake()
 			})
-			err := waitDown(t, open(t, []string{"rediss://" + addr}, WithTLSConfig(&tls.Config{RootCAs: roots})), 0, ErrDown)
+			p := open(t, []string{"rediss://" + addr}, WithTLSConfig(&tls.Config{RootCAs: roots}))
+			err := waitDown(t, p, 0, fault.ErrDown)
 			if !strings.HasSuffix(err.Error(), "; "+c.want) {
 				t.Errorf("the error does not end with %q: %v", c.want, err)
 			}
@@ -63,7 +65,7 @@ func TestAdviceForTLSAlerts(t *testing.T) {
 				_, _ = raw.Read(make([]byte, 4096))
 				_, _ = raw.Write([]byte{21, 3, 3, 0, 2, 2, alert})
 			})
-			err := waitDown(t, open(t, []string{"rediss://" + addr}), 0, ErrDown)
+			err := waitDown(t, open(t, []string{"rediss://" + addr}), 0, fault.ErrDown)
 			if !strings.HasSuffix(err.Error(), "; "+want) {
 				t.Errorf("the error does not end with %q: %v", want, err)
 			}
@@ -119,7 +121,7 @@ func TestAdviceForOtherServers(t *testing.T) {
 				opts = append(opts, WithTLSConfig(&tls.Config{RootCAs: roots}))
 			}
 			p := open(t, []string{c.scheme + "://" + redistest.Answer(t, "127.0.0.1", c.answer)}, opts...)
-			if err := waitDown(t, p, 0, ErrDown); !strings.HasSuffix(err.Error(), c.says) {
+			if err := waitDown(t, p, 0, fault.ErrDown); !strings.HasSuffix(err.Error(), c.says) {
 				t.Errorf("the error does not end with %q: %v", c.says, err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/must"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // grown runs f with four fakes and a Transport of the first two.
@@ -76,7 +77,7 @@ func TestMastersComeAndGo(t *testing.T) {
 		p.Release(0, true)
 		synctest.Wait()
 		confirmed(t, s, 3)
-		if err := ask(t, p, 0); !errors.Is(err, ErrRetired) {
+		if err := ask(t, p, 0); !errors.Is(err, fault.ErrRetired) {
 			t.Errorf("a call to a retired master returned %v", err)
 		}
 		settle(time.Minute) // a retired master is not dialled again
@@ -114,7 +115,7 @@ func TestUseRejectsInvalidMasters(t *testing.T) {
 			{{}},
 			append(many, URL(ms.urls()[1])), // 65 masters in total, the last of which is known
 		} {
-			if numbers, err := p.Use(list...); !errors.Is(err, ErrInvalid) || numbers != nil {
+			if numbers, err := p.Use(list...); !errors.Is(err, fault.ErrInvalid) || numbers != nil {
 				t.Errorf("Use of an invalid list returned %v, %v", numbers, err)
 			}
 		}
@@ -123,7 +124,7 @@ func TestUseRejectsInvalidMasters(t *testing.T) {
 			t.Error("a master was added")
 		}
 		must.Do(t, p.Close())
-		if _, err := p.Use(URL(ms.urls()[2])); !errors.Is(err, ErrClosed) {
+		if _, err := p.Use(URL(ms.urls()[2])); !errors.Is(err, fault.ErrPoolClosed) {
 			t.Errorf("Use after Close returned %v", err)
 		}
 	})

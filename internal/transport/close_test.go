@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/must"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // H37: Close answers outstanding calls and waits for all goroutines. It may be called repeatedly and concurrently.
@@ -44,19 +45,19 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 		for i, unknown := range []bool{true, true, false} {
 			a := box.next(t)
 			var e *Error
-			if !errors.As(a.err, &e) || !errors.Is(e, ErrClosed) || e.Unknown != unknown {
+			if !errors.As(a.err, &e) || !errors.Is(e, fault.ErrPoolClosed) || e.Unknown != unknown {
 				t.Errorf("the error of reply %d is %v", i, a.err)
 			}
 		}
-		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrClosed) ||
+		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, fault.ErrPoolClosed) ||
 			!strings.Contains(err.Error(), "the pool is closed") {
 			t.Errorf("Send after Close returned %v", err)
 		}
-		if !errors.Is(last.Err, ErrClosed) {
+		if !errors.Is(last.Err, fault.ErrPoolClosed) {
 			t.Errorf("the last event is %+v", last)
 		}
 		called := false
-		p.Watch(func(event Event) { called = errors.Is(event.Err, ErrClosed) })()
+		p.Watch(func(event Event) { called = errors.Is(event.Err, fault.ErrPoolClosed) })()
 		if !called {
 			t.Error("a watcher added after Close got no event")
 		}
@@ -166,7 +167,7 @@ func TestTransient(t *testing.T) {
 	for err, want := range map[error][2]bool{
 		&Error{Err: redis.Error("OOM command not allowed")}: {true, true},
 		&Error{Err: redis.Error("WRONGTYPE x")}:             {false, true},
-		&Error{Err: ErrTimeout}:                             {false, false},
+		&Error{Err: fault.ErrTimeout}:                       {false, false},
 	} {
 		if got := [2]bool{Transient(err), Answered(err)}; got != want {
 			t.Errorf("Transient and Answered of %v are %v", err, got)
@@ -181,19 +182,19 @@ func TestPasswordsInsideErrorTexts(t *testing.T) {
 			srv := newFake("a1")
 			srv.extra = "cluster_enabled:1\r\n"
 			p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithCredentials("", word))
-			err := waitDown(t, p, 0, ErrRefused)
+			err := waitDown(t, p, 0, fault.ErrRefused)
 			if !strings.Contains(err.Error(), "refused: it is a cluster node") {
 				t.Errorf("password %q: the reason for the refusal is %v", word, err)
 			}
 			srv.set(func() { srv.extra = "" })
 			waitUp(t, p)
 			srv.hang()
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, fault.ErrTimeout) {
 				t.Errorf("password %q: the call to a hung server returned %v", word, err)
 			}
 			srv.resume()
 			_ = p.Close()
-			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrClosed) {
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, fault.ErrPoolClosed) {
 				t.Errorf("password %q: Send after Close returned %v", word, err)
 			}
 		})

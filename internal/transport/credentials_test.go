@@ -122,7 +122,7 @@ func TestFailingProviderKeepsMasterDown(t *testing.T) {
 			return fmt.Errorf(`Get "https://me:%s@vault/v1?token=%s": EOF, not %s`, secret, secret, secret)
 		}, `failed: Get "https://xxxxx@vault/v1?xxxxx": EOF, not xxxxx`, false},
 		{"errors of others", func(context.Context) error {
-			return errors.Join(ErrClosed, ErrDown, context.Canceled, redis.Error("NOAUTH"))
+			return errors.Join(fault.ErrPoolClosed, fault.ErrDown, context.Canceled, redis.Error("NOAUTH"))
 		}, "the credentials provider failed", false},
 		{"panic", func(context.Context) error { panic(errors.New(secret)) },
 			"the credentials provider failed: it panicked with a value of type *errors.errorString", false},
@@ -154,8 +154,8 @@ func failingProvider(t *testing.T, problem func(ctx context.Context) error, says
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	err := state(p, 0).Err
-	if err == nil || !errors.Is(err, ErrDown) || errors.Is(err, ErrTimeout) != timeout ||
-		errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	if err == nil || !errors.Is(err, fault.ErrDown) || errors.Is(err, fault.ErrTimeout) != timeout ||
+		errors.Is(err, fault.ErrPoolClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		fault.IsCode(err, "NOAUTH") || !strings.Contains(err.Error(), says) {
 		t.Fatalf("the reason is %v", err)
 	}
@@ -182,7 +182,7 @@ func TestHungProviderIsCalledOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		err := state(p, 0).Err
-		if v.count() != 1 || !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "an earlier call") {
+		if v.count() != 1 || !errors.Is(err, fault.ErrTimeout) || !strings.Contains(err.Error(), "an earlier call") {
 			t.Errorf("the provider was called %d times; the reason is %v", v.count(), err)
 		}
 		v.set(nil)
@@ -264,7 +264,7 @@ func TestCredentialsExcludeAProvider(t *testing.T) {
 		"are those of its *redis.Pool":           {FromRedisPool("a", foreign, provided), nil},
 	} {
 		_, err := New([]Master{list.m}, list.opts...)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) {
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("the error does not contain %q: %v", says, err)
 			continue
 		}

@@ -159,7 +159,7 @@ func (k *ticket) check(t *testing.T, book *history) {
 			t.Errorf("call %s failed because its script is not known (%v), but was executed %d times", k.id, k.err, ran)
 		}
 	case k.err == nil || errors.As(k.err, &reply):
-		if ran != 1 || k.err != nil && (k.err.Unknown || k.err.Op == "" || errors.Is(k.err, ErrDown)) {
+		if ran != 1 || k.err != nil && (k.err.Unknown || k.err.Op == "" || errors.Is(k.err, fault.ErrDown)) {
 			t.Errorf("call %s was answered (%v), but was executed %d times", k.id, k.err, ran)
 		}
 	case !k.err.Unknown && ran != 0:

@@ -75,7 +75,7 @@
 //   - Error.Unknown is true if and only if a byte of the call may have been written and the reply was not read. If
 //     Error.Unknown is false, the call had no effect, or the master answered the call with an error reply.
 //   - Replies use at most a megabyte of memory per connection. Connections made by a *redis.Pool are trusted instead.
-//   - Every timeout matches [ErrTimeout]. Neither the text nor the chain of an error contains a password.
+//   - Every timeout matches [fault.ErrTimeout]. Neither the text nor the chain of an error contains a password.
 //   - Pauses, heartbeats and timeouts use monotonic time, so setting the wall clock does not affect them.
 //
 // # Locks

@@ -11,20 +11,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// Sentinel errors, to be tested with errors.Is. Their identities are part of the API; the texts are not. An error that
-// matches ErrDown also matches its cause. ErrConnecting and ErrRefused always come together with ErrDown.
-var (
-	ErrInvalid    = fault.ErrInvalid    // a master or an option is invalid; nothing has been dialled
-	ErrClosed     = fault.ErrPoolClosed // the Transport is closed
-	ErrRetired    = fault.ErrRetired    // the master is no longer used; see [Transport.Release]
-	ErrDown       = fault.ErrDown       // the master is not connected, or the connection ended before the reply came
-	ErrConnecting = fault.ErrConnecting // the first attempt to connect has not ended yet
-	ErrRefused    = fault.ErrRefused    // the server answers, but is not fit to hold locks
-	ErrTimeout    = fault.ErrTimeout    // any timeout: dialling, handshake, an overdue reply, a blocked write
-	ErrQueueFull  = fault.ErrQueueFull  // the queue of the master is full; see [Config]
-	ErrSession    = fault.ErrSession    // the session of the master is not that of the stamp
-)
-
 // Error reports why one master did not reply, or the error with which it replied. Its text never contains
 // credentials.
 type Error struct {
@@ -72,7 +58,7 @@ func (e *Error) Reason() string {
 	}
 	// Do not say that the master is down if the cause is a setting of the server or of this client.
 	switch {
-	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, ErrRefused),
+	case e.Op == "auth", e.Op == "credentials", e.Op == "select", errors.Is(e.Err, fault.ErrRefused),
 		fault.IsCode(e.Err, "NOAUTH"):
 		said = strings.TrimPrefix(said, "master is down: ")
 	}

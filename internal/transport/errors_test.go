@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/must"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // If a server cannot be reached, the error contains the server's address only once.
@@ -15,7 +16,7 @@ func TestErrorTextsNameAddressOnce(t *testing.T) {
 	addr := l.Addr().String()
 	_ = l.Close()
 	want := "pool: " + addr + ": connect: master is down: connection refused"
-	if err := waitDown(t, open(t, []string{"redis://" + addr}), 0, ErrDown); err.Error() != want {
+	if err := waitDown(t, open(t, []string{"redis://" + addr}), 0, fault.ErrDown); err.Error() != want {
 		t.Errorf("the error is  %v\nwant %s", err, want)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-// For any URL of a master, New accepts the master or returns an error that matches ErrInvalid and does not contain
-// the password. The name of an accepted master does not contain the password.
+// For any URL of a master, New accepts the master or returns an error that matches fault.ErrInvalid and does not
+// contain the password. The name of an accepted master does not contain the password.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"redis://10.0.0.1:6379", "redis://user:s3cret-word@host:6380/2", "rediss://:s3cret-word@[::1]:6379",
@@ -25,8 +27,8 @@ func FuzzURL(f *testing.F) {
 		m := URL(raw)
 		_, configs, err := settings([]Master{m}, nil)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatalf("%q: the error does not match ErrInvalid: %v", raw, err)
+			if !errors.Is(err, fault.ErrInvalid) {
+				t.Fatalf("%q: the error does not match fault.ErrInvalid: %v", raw, err)
 			}
 			if _, secret, ok := strings.Cut(raw, "s3cret"); ok && strings.HasPrefix(secret, "-word@") &&
 				strings.Contains(err.Error(), "s3cret-word") {
@@ -49,7 +51,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// Any INFO can be parsed. The verdict on the INFO is nil or an error that matches ErrRefused.
+// Any INFO can be parsed. The verdict on the INFO is nil or an error that matches fault.ErrRefused.
 func FuzzInfo(f *testing.F) {
 	f.Add("redis_version:7.0.15\r\nrun_id:a\r\nmaster_replid:b\r\nrole:master\r\nmaxmemory:0\r\nserver_time_usec:1\r\n")
 	f.Add("run_id:\nrole:slave\n\n::\nmaxmemory:9223372036854775808\r\nloading:1")
@@ -57,7 +59,7 @@ func FuzzInfo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		fields := InfoFields(text)
 		info := infoOf(fields)
-		if err := info.verdict(&Config{}); err != nil && !errors.Is(err, ErrRefused) {
+		if err := info.verdict(&Config{}); err != nil && !errors.Is(err, fault.ErrRefused) {
 			t.Fatal(err)
 		} else if err == nil && (info.RunID == "" || info.Role != "master") {
 			t.Fatalf("the INFO %q is judged as fit", text)

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // A countingConn counts the bytes of a connection in both directions.
@@ -187,7 +188,7 @@ func TestHeartbeatEqualsInfo(t *testing.T) {
 				t.Errorf("the values differ: first %+v\nthen  %+v", first, again)
 			}
 			s.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-			_ = waitDown(t, p, 0, ErrRefused)
+			_ = waitDown(t, p, 0, fault.ErrRefused)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // field returns one field of the server's INFO.
@@ -234,7 +235,7 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 			t.Errorf("a second after the cut the state is %+v", event)
 		}
 		srv.hang()
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, fault.ErrTimeout) {
 			t.Errorf("a call to a hung master returned %v", err)
 		}
 		srv.resume()

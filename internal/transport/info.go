@@ -310,7 +310,7 @@ const (
 	noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
 )
 
-// An UnfitError says why a server is not fit to hold locks. An error that matches ErrRefused may wrap it.
+// An UnfitError says why a server is not fit to hold locks. An error that matches fault.ErrRefused may wrap it.
 type UnfitError struct{ redlockinfo.Finding }
 
 func (e *UnfitError) Error() string { return e.What }
@@ -326,5 +326,5 @@ func (info Info) verdict(cfg *Config) error {
 
 // refuse returns the error of a server with this finding.
 func refuse(f redlockinfo.Finding) error {
-	return fault.New(fmt.Sprintf("refused: %s: %s; %s", f.What, f.Risk, f.Fix), ErrRefused, &UnfitError{f})
+	return fault.New(fmt.Sprintf("refused: %s: %s; %s", f.What, f.Risk, f.Fix), fault.ErrRefused, &UnfitError{f})
 }

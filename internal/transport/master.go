@@ -37,7 +37,7 @@ type connState struct {
 }
 
 // errFirst is returned by Send until the first attempt to connect has ended.
-var errFirst = fault.New("first connection is still being established", ErrConnecting, ErrDown)
+var errFirst = fault.New("first connection is still being established", fault.ErrConnecting, fault.ErrDown)
 
 // failure returns an Error of this master.
 func (m *master) failure(op string, cause error) *Error {

@@ -19,7 +19,7 @@ type optionFunc func(*Config) error
 func (f optionFunc) apply(cfg *Config) error { return f(cfg) }
 
 // Set returns an Option that calls set if the argument is valid. Otherwise [New] fails with an error that matches
-// [ErrInvalid] and has this text.
+// [fault.ErrInvalid] and has this text.
 func Set(valid bool, set func(*Config), format string, args ...any) Option {
 	return optionFunc(func(cfg *Config) error {
 		if !valid {

@@ -11,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 func pendingRelease(name string, ballot int64, grants ...string) PendingRelease {
@@ -225,7 +226,7 @@ func TestManyPendingReleasesAreSent(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.set(func() { srv.runID = "" }) // the server is refused
 		srv.cut()
-		_ = waitDown(t, p, 0, ErrRefused)
+		_ = waitDown(t, p, 0, fault.ErrRefused)
 		for i := range 1000 {
 			p.AddPending(0, pendingRelease(fmt.Sprint("n", i), int64(i), "a"))
 		}

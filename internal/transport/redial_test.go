@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // H57: a master that has become a replica answers a script with READONLY. The call gets this error. The connection
@@ -25,7 +26,7 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("a call to a replica returned %v", err)
 	}
-	if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "replica") {
+	if err := waitDown(t, p, 0, fault.ErrRefused); !strings.Contains(err.Error(), "replica") {
 		t.Errorf("the reason is %v", err)
 	}
 	if !redistest.Until(func() bool {
@@ -65,13 +66,14 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 			t.Parallel()
 			srv := startServer(t, c.args...)
 			p := open(t, []string{srv.URL()})
-			err := waitDown(t, p, 0, ErrRefused)
+			err := waitDown(t, p, 0, fault.ErrRefused)
 			for _, s := range c.says {
 				if !strings.Contains(err.Error(), s) {
 					t.Errorf("the text %q is not in the error %q", s, err)
 				}
 			}
-			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrDown) {
+			err = p.Send(0, inspect("x"), Stamp{}, newMailbox())
+			if !errors.Is(err, fault.ErrRefused) || !errors.Is(err, fault.ErrDown) {
 				t.Errorf("Send to an unfit master returned %v", err)
 			}
 			if c.repair != nil {

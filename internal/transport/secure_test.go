@@ -132,7 +132,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 
 	without("-info")
 	p = open(t, []string{lockUser(srv)})
-	err := waitDown(t, p, 0, ErrRefused)
+	err := waitDown(t, p, 0, fault.ErrRefused)
 	for _, s := range []string{"NOPERM", "ACL SETUSER lock +info", "@dangerous"} {
 		if !strings.Contains(err.Error(), s) {
 			t.Errorf("the text %q is not in the error %q", s, err)
@@ -144,7 +144,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 	_ = p.Close()
 
 	p = open(t, []string{lockUser(srv) + "/3"})
-	if err := waitDown(t, p, 0, ErrDown); !strings.Contains(err.Error(), "select: NOPERM") {
+	if err := waitDown(t, p, 0, fault.ErrDown); !strings.Contains(err.Error(), "select: NOPERM") {
 		t.Errorf("without the right to SELECT the reason is %v", err)
 	}
 	without("+select")
@@ -197,7 +197,7 @@ func TestUnixSocketAndDatabase(t *testing.T) {
 		t.Errorf("the keyspace of the server is %s", got)
 	}
 	bad := open(t, []string{srv.URL() + "/9999"})
-	if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), "out of range") {
+	if err := waitDown(t, bad, 0, fault.ErrDown); !strings.Contains(err.Error(), "out of range") {
 		t.Errorf("the reason for a database number that is too large is %v", err)
 	}
 }
@@ -232,13 +232,13 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 }
 
 // H34: errors of the dial function of a *redis.Pool are reported without credentials, and its timeouts match
-// ErrTimeout.
+// fault.ErrTimeout.
 func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
 	fails := []error{
 		errors.New("dial redis://user:" + secret + "@h:1: refused"),
 		&net.OpError{Op: "dial", Net: "tcp", Err: timeoutError{}},
 	}
-	for i, is := range []error{ErrDown, ErrTimeout} {
+	for i, is := range []error{fault.ErrDown, fault.ErrTimeout} {
 		p, err := New([]Master{FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) {
 			return nil,
 				fails[i]

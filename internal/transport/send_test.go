@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // The calls of one goroutine reach a master in the order in which they were sent, and their replies arrive in the
@@ -122,7 +123,7 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 		box := newMailbox()
 		err := p.Send(0, inspect("x"), Stamp{Session: old}, box)
 		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrSession) || e.Unknown || e.Op != "inspect" {
+		if !errors.As(err, &e) || !errors.Is(err, fault.ErrSession) || e.Unknown || e.Op != "inspect" {
 			t.Errorf("a call for the old session returned %v", err)
 		}
 		if n := len(srv.calls()); n != 0 {
@@ -144,7 +145,7 @@ func TestFullQueueRefuses(t *testing.T) {
 		}
 		err := p.Send(0, inspect("x"), Stamp{}, box)
 		var e *Error
-		if !errors.Is(err, ErrQueueFull) || !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "10") {
+		if !errors.Is(err, fault.ErrQueueFull) || !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "10") {
 			t.Errorf("Send to a full queue returned %v", err)
 		}
 		srv.resume()

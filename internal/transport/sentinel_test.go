@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/transport/sentinel"
 )
 
@@ -202,7 +203,7 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 		"slave1:ip=b,port=1,state=online,offset=1,lag=", "slave1:ip=b,port=1,state=online,offset=1",
 		"slave1:ip=b,port=1,state=online,offset=1,lag=4", "slave1:ip=b,port=1,state=send_bulk,offset=1,lag=0", "",
 	} {
-		if err := stop.alone(fields("connected_slaves:2", near, other)); !errors.Is(err, ErrRefused) {
+		if err := stop.alone(fields("connected_slaves:2", near, other)); !errors.Is(err, fault.ErrRefused) {
 			t.Errorf("with the replica %q the master is not refused: %v", other, err)
 		}
 	}
@@ -212,7 +213,7 @@ func TestMasterWithoutRecentReplicasIsRefused(t *testing.T) {
 func TestClaimedReplicasAreBounded(t *testing.T) {
 	fields := InfoFields("connected_slaves:9223372036854775807")
 	stop := Stopping{replicas: 2, lag: 3 * time.Second}
-	if err := stop.alone(fields); !errors.Is(err, ErrRefused) {
+	if err := stop.alone(fields); !errors.Is(err, fault.ErrRefused) {
 		t.Errorf("without a replica the master is not refused: %v", err)
 	}
 	if n := infoOf(fields).Replicas; n > 10_000 {
@@ -315,7 +316,7 @@ func TestLongHeartbeatNoticesPartition(t *testing.T) {
 		must.Get(call(t, p, 0, inspect("x"), Stamp{}))(t)
 		f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 		time.Sleep(DefaultHeartbeat + time.Second)
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrRefused) {
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, fault.ErrRefused) {
 			t.Errorf("a call to a master without its replica returned %v", err)
 		}
 		_ = p.Close()
@@ -339,7 +340,7 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 			waitUp(t, p)
 			must.Get(call(t, p, 0, inspect("x"), Stamp{}))(t)
 			frozen.Add(int64(time.Hour))
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrTimeout) {
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, fault.ErrTimeout) {
 				t.Errorf("a call after the freeze returned %v", err)
 			}
 			time.Sleep(DefaultHeartbeat + time.Second)
@@ -349,7 +350,7 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 			}
 			f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 			time.Sleep(DefaultHeartbeat + time.Second)
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrRefused) {
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, fault.ErrRefused) {
 				t.Errorf("a call to a master without its replica returned %v", err)
 			}
 			f.set(func() { f.extra = strings.Replace(f.extra, "lag=9", "lag=0", 1) })

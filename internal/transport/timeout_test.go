@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/must"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // bubble runs f in a synctest bubble with a Transport of one fake master that is up.
@@ -47,7 +48,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		for i, unknown := range []bool{true, true, false} {
 			a := box.next(t)
 			var e *Error
-			if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) || !errors.Is(e, ErrDown) || e.Unknown != unknown {
+			if !errors.As(a.err, &e) || !errors.Is(e, fault.ErrTimeout) || !errors.Is(e, fault.ErrDown) || e.Unknown != unknown {
 				t.Errorf("the error of reply %d is %v", i, a.err)
 			}
 			if e.Op != "inspect" || e.Addr != "m1:6379" {
@@ -57,7 +58,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		if took := time.Since(start); took != 500*time.Millisecond {
 			t.Errorf("the calls were answered after %v, want 500ms", took)
 		}
-		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrDown) || !errors.Is(err, ErrTimeout) {
+		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, fault.ErrDown) || !errors.Is(err, fault.ErrTimeout) {
 			t.Errorf("Send to a hung master returned %v", err)
 		}
 		srv.resume()
@@ -148,7 +149,7 @@ func TestOverdueReplyInABatch(t *testing.T) {
 			t.Fatalf("there were %d replies, want 3", box.count())
 		}
 		for range 2 {
-			if a := box.next(t); !errors.Is(a.err, ErrTimeout) {
+			if a := box.next(t); !errors.Is(a.err, fault.ErrTimeout) {
 				t.Errorf("the reply is %v, want a timeout", a)
 			}
 		}
@@ -174,7 +175,7 @@ func TestUnwrittenCallsHadNoEffect(t *testing.T) {
 }
 
 // H34: the errors of a dial that hangs, of a handshake that hangs, and of an i/o timeout of the network all match
-// ErrTimeout.
+// fault.ErrTimeout.
 func TestEveryTimeoutIsTheSameError(t *testing.T) {
 	hanging := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -191,8 +192,8 @@ func TestEveryTimeoutIsTheSameError(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				p := open(t, []string{"redis://m1"}, WithDialer(dial))
-				err := waitDown(t, p, 0, ErrTimeout)
-				if !errors.Is(err, ErrDown) || errors.Is(err, ErrConnecting) {
+				err := waitDown(t, p, 0, fault.ErrTimeout)
+				if !errors.Is(err, fault.ErrDown) || errors.Is(err, fault.ErrConnecting) {
 					t.Errorf("the reason is %v", err)
 				}
 				if took := time.Since(start); took > 1100*time.Millisecond {
@@ -216,14 +217,14 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 		p := open(t, []string{"redis://m1"}, WithDialer(mute.dial))
 		synctest.Wait()
 		err := p.Send(0, inspect("x"), Stamp{}, newMailbox())
-		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
+		if !errors.Is(err, fault.ErrConnecting) || !errors.Is(err, fault.ErrDown) {
 			t.Errorf("Send before the first connection returned %v", err)
 		}
 		if event := state(p, 0); event != (Event{}) {
 			t.Errorf("the state before the first connection is %+v", event)
 		}
-		_ = waitDown(t, p, 0, ErrTimeout)
-		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, ErrConnecting) {
+		_ = waitDown(t, p, 0, fault.ErrTimeout)
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, fault.ErrConnecting) {
 			t.Errorf("Send after the first attempt returned %v", err)
 		}
 		_ = p.Close()
@@ -250,12 +251,12 @@ func TestHeartbeatReportsAndChecks(t *testing.T) {
 		if n := len(events); n != 4 || events[2].Err == nil || events[3].Session != 2 || events[3].Info.RunID != "b2" {
 			t.Fatalf("the events are %+v", events)
 		}
-		if err := events[2].Err; !strings.Contains(err.Error(), "identity has changed") || !errors.Is(err, ErrRefused) {
+		if err := events[2].Err; !strings.Contains(err.Error(), "identity has changed") || !errors.Is(err, fault.ErrRefused) {
 			t.Errorf("the reason is %v", err)
 		}
 		srv.set(func() { srv.extra = "maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n" })
 		pass(3100 * time.Millisecond)
-		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) {
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, fault.ErrRefused) {
 			t.Errorf("Send after the policy has changed returned %v", err)
 		}
 		srv.set(func() { srv.extra = "" })
@@ -272,7 +273,7 @@ func TestHungHeartbeatEndsTheSession(t *testing.T) {
 		srv.hang()
 		pass(3600 * time.Millisecond)
 		synctest.Wait()
-		if event := state(p, 0); !errors.Is(event.Err, ErrTimeout) {
+		if event := state(p, 0); !errors.Is(event.Err, fault.ErrTimeout) {
 			t.Errorf("the state is %+v", event)
 		}
 		srv.resume()

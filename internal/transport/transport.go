@@ -45,8 +45,8 @@ func Open(urls []string, opts ...Option) (*Transport, error) {
 }
 
 // New connects to the masters in the background. New does not block, and succeeds even if no master is up. If a master
-// or an option is invalid, New dials nothing and returns an error that matches [ErrInvalid]. The caller must close the
-// Transport.
+// or an option is invalid, New dials nothing and returns an error that matches [fault.ErrInvalid]. The caller must
+// close the Transport.
 func New(masters []Master, opts ...Option) (*Transport, error) { return build(masters, nil, opts) }
 
 // build implements New. If shared is not nil, all Transports built with the same value share the heartbeats of their
@@ -162,7 +162,7 @@ func (t *Transport) Send(i int, c *frame.Call, stamp Stamp, receiver Receiver) e
 	}
 	if stamp.Session != 0 && stamp.Session != state.sess.id {
 		text := fmt.Sprintf("the session is %d, but the call is stamped for session %d", state.sess.id, stamp.Session)
-		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
+		return m.fail(c.Script.Name, fault.New(text, fault.ErrSession), false)
 	}
 	if err := m.stale(state.sess); err != nil {
 		return m.fail("send", err, false)
@@ -220,12 +220,13 @@ func (t *Transport) Unguarded() (n int) {
 // Use returns the number of each of these masters, and takes a reference to each, to be dropped with
 // [Transport.Release]. A master that is not in the Transport, or is retired, is added with a new number and with the
 // options of [New]. A master whose name is in use keeps its number and its options. Use does not block. If Use returns
-// an error, which matches [ErrInvalid] or [ErrClosed], it has added no master and has taken no reference.
+// an error, which matches [fault.ErrInvalid] or [fault.ErrPoolClosed], it has added no master and has taken no
+// reference.
 func (t *Transport) Use(masters ...Master) (numbers []int, err error) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
 	if t.ended {
-		return nil, ErrClosed
+		return nil, fault.ErrPoolClosed
 	}
 	added := slices.DeleteFunc(slices.Clone(masters), func(m Master) bool {
 		_, known := t.Find(m.Name)
@@ -268,14 +269,14 @@ func (t *Transport) Retain(i int) {
 }
 
 // Release drops a reference. If retire is true and no reference is left, the master is retired: its connections are
-// closed, outstanding requests and every later Send fail with [ErrRetired], and its pending releases are dropped.
+// closed, outstanding requests and every later Send fail with [fault.ErrRetired], and its pending releases are dropped.
 // Release does not block.
 func (t *Transport) Release(i int, retire bool) {
 	t.changeMu.Lock()
 	defer t.changeMu.Unlock()
 	m := t.master(i)
 	if m.users = max(m.users-1, 0); m.users == 0 && retire {
-		m.end(ErrRetired)
+		m.end(fault.ErrRetired)
 	}
 }
 
@@ -286,15 +287,15 @@ func (t *Transport) Closed() bool {
 	return t.ended
 }
 
-// Close closes every connection and answers every outstanding request with an error that matches [ErrClosed]. Pending
-// releases are dropped. Close waits until every goroutine has ended, even when called again, and returns nil. Close
-// must not be called from Reply or from a function given to [Transport.Watch].
+// Close closes every connection and answers every outstanding request with an error that matches [fault.ErrPoolClosed].
+// Pending releases are dropped. Close waits until every goroutine has ended, even when called again, and returns nil.
+// Close must not be called from Reply or from a function given to [Transport.Watch].
 func (t *Transport) Close() error {
 	t.changeMu.Lock()
 	t.ended = true
 	t.changeMu.Unlock()
 	for _, m := range *t.list.Load() {
-		m.end(ErrClosed)
+		m.end(fault.ErrPoolClosed)
 	}
 	t.wg.Wait()
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 func TestURLs(t *testing.T) {
@@ -50,8 +51,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Invalid settings are rejected before any connection is dialled. The error matches ErrInvalid, quotes the value, and
-// does not contain a password.
+// Invalid settings are rejected before any connection is dialled. The error matches fault.ErrInvalid, quotes the value,
+// and does not contain a password.
 func TestInvalidSettingsAreRejected(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) {
 		t.Error("a connection was dialled")
@@ -137,7 +138,7 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 			t.Errorf("these settings were accepted: %+v", c)
 			continue
 		}
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(),
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(),
 			"pool: ") {
 			t.Errorf("the text %q is not in the error %q", c.says, err)
 		}
@@ -185,7 +186,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if err := bad.verdict(&Config{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
+		if err := bad.verdict(&Config{}); !errors.Is(err, fault.ErrRefused) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: the verdict is %v", name, err)
 		}
 	}

@@ -20,16 +20,17 @@ var (
 	ErrClosed  = errors.New("redlock: closed")
 )
 
-// Sentinel errors, exported and documented by package pool. ErrPoolClosed matches ErrClosed.
+// Sentinel errors of package transport; package pool exports some of them. An error that matches ErrDown also matches
+// its cause. ErrConnecting and ErrRefused always come together with ErrDown.
 var (
 	ErrPoolClosed = New("pool: the pool is closed", ErrClosed)
-	ErrRetired    = errors.New("pool: the master was retired")
-	ErrDown       = errors.New("pool: master is down")
+	ErrRetired    = errors.New("pool: the master was retired") // it is no longer used
+	ErrDown       = errors.New("pool: master is down")         // or its connection ended before the reply came
 	ErrConnecting = errors.New("pool: first connection is still being established")
-	ErrRefused    = errors.New("pool: master is refused")
-	ErrTimeout    = errors.New("pool: timed out")
-	ErrQueueFull  = errors.New("pool: queue is full")
-	ErrSession    = errors.New("pool: session has changed")
+	ErrRefused    = errors.New("pool: master is refused")   // the server answers, but is not fit to hold locks
+	ErrTimeout    = errors.New("pool: timed out")           // of any kind: a dial, a handshake, a reply, a write
+	ErrQueueFull  = errors.New("pool: queue is full")       // that of a master
+	ErrSession    = errors.New("pool: session has changed") // the one of the stamp has ended
 )
 
 // A cause is an error with a text of its own that matches several errors.
