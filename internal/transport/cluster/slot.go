@@ -27,9 +27,8 @@ type Slot struct {
 
 // Find queries all nodes concurrently for the owner of the slot, and returns the first answer.
 func (s *Slot) Find(ctx context.Context) (addr string, err error) {
-	var causes []string
-	shared := fault.Unknown // the cause of all errors, if it is the same
-	for _, a := range wire.Poll(ctx, s.Nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
+	var texts []string
+	answers := wire.Poll(ctx, s.Nodes, 1, func(ctx context.Context, t *wire.Target) (string, error) {
 		addr := t.Addr
 		findOwner := func(reply any) error {
 			refusal, _ := reply.(redis.Error)
@@ -41,20 +40,15 @@ func (s *Slot) Find(ctx context.Context) (addr string, err error) {
 		}
 		err := t.Query(ctx, wire.Question{Op: "find slot", Command: []string{"EXISTS", s.Tag}, TakeFunc: findOwner})
 		return addr, err
-	}) {
+	})
+	for _, a := range answers {
 		if a.Err == nil {
 			return a.Value, nil
 		}
-		switch cause := fault.CauseOf(a.Err); {
-		case len(causes) == 0:
-			shared = cause
-		case cause != shared:
-			shared = fault.Unknown
-		}
-		causes = append(causes, fmt.Sprintf("%s: %v", a.Addr, a.Err))
+		texts = append(texts, fmt.Sprintf("%s: %v", a.Addr, a.Err))
 	}
 	return "", fault.New(fmt.Sprintf("no node of the cluster returned the owner of the slot of %s: %s", s.Tag,
-		strings.Join(causes, "; ")), shared)
+		strings.Join(texts, "; ")), wire.SharedCause(answers))
 }
 
 // movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of the

@@ -79,12 +79,10 @@ func (f *Finder) Digest(map[string]string) string { return "-" }
 // answers share.
 func (f *Finder) unknown(answers []Answer, n, need int) error {
 	addrs := map[string][]string{} // by text
-	causes := map[fault.Cause]bool{}
 	for _, a := range answers {
 		if a.Err != nil {
 			text := strings.ReplaceAll(strings.TrimPrefix(a.Err.Error(), "master is down: "), " "+a.Addr+":", "")
 			addrs[text] = append(addrs[text], a.Addr)
-			causes[fault.CauseOf(a.Err)] = true
 		}
 	}
 	var texts []string
@@ -93,14 +91,8 @@ func (f *Finder) unknown(answers []Answer, n, need int) error {
 		texts = append(texts, strings.Join(list, ", ")+": "+text)
 	}
 	slices.Sort(texts)
-	shared := fault.Unknown
-	for c := range causes {
-		if len(causes) == 1 {
-			shared = c
-		}
-	}
 	return fault.New(fmt.Sprintf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", n,
-		len(f.Sentinels), f.Name, need, strings.Join(texts, "; ")), shared)
+		len(f.Sentinels), f.Name, need, strings.Join(texts, "; ")), wire.SharedCause(answers))
 }
 
 // Latest returns the place with the largest failover epoch, and the number of answers without an error. Replicas of the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,6 +121,20 @@ func Poll[T any](
 		}
 	}
 	return list
+}
+
+// SharedCause returns the cause of all failed answers, or fault.Unknown if their causes differ.
+func SharedCause[T any](answers []Answer[T]) fault.Cause {
+	var causes []fault.Cause
+	for _, a := range answers {
+		if a.Err != nil {
+			causes = append(causes, fault.CauseOf(a.Err))
+		}
+	}
+	if causes = slices.Compact(causes); len(causes) == 1 {
+		return causes[0]
+	}
+	return fault.Unknown
 }
 
 // explain converts the error of a failed Connect into an error that says why the master is down.
