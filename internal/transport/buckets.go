@@ -23,9 +23,6 @@ func (bucket Bucket) Tag() string {
 // Bucket returns the bucket that t serves; see [OpenBuckets].
 func (t *Transport) Bucket() Bucket { return t.bucket }
 
-// Buckets returns the number of buckets of a master that is a cluster (redis+cluster://), and 0 for any other master.
-func (m Master) Buckets() int { return m.buckets }
-
 // OpenBuckets makes a Transport with [New] for each bucket of the clusters among the masters. In each Transport a
 // cluster is one master: the node that owns the bucket's hash slot. Masters that are not clusters are in every
 // Transport, with one connection for each. If no master is a cluster, OpenBuckets makes one Transport.

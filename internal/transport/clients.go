@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -42,12 +41,9 @@ func (t *Transport) Clients(ctx context.Context) map[string][]Client {
 					return err
 				},
 			})
-			own := ownConnection{name: t.clientName()}
+			own := ownConnection{name: t.clientName(), database: t.Database(m.index)}
 			if s := m.state.Load().sess; s != nil {
 				own.addr = s.local
-			}
-			if m.cfg.Foreign == nil {
-				own.database = strconv.Itoa(m.cfg.Database)
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -74,9 +74,6 @@ func (e *Error) Unwrap() error { return e.Err }
 // answerOf returns the error reply of a master to the call itself. An error reply that ended the connection is deeper
 // in the chain, and does not count.
 func answerOf(err error) (reply redis.Error, ok bool) {
-	if err == nil {
-		return "", false
-	}
 	var e *Error
 	if errors.As(err, &e) {
 		reply, ok = e.Err.(redis.Error) //nolint:errorlint // one that is wrapped ended the connection, and answers no call

@@ -19,9 +19,9 @@ const (
 	maxParts = 1024     // elements of all arrays
 )
 
-// ErrReplySize is the error of a connection whose server sends data that is not a reply, or a reply that exceeds the
+// errReplySize is the error of a connection whose server sends data that is not a reply, or a reply that exceeds the
 // bounds.
-var ErrReplySize = fault.New("a reply is too large for this connection, or malformed", fault.NotRESP)
+var errReplySize = fault.New("a reply is too large for this connection, or malformed", fault.NotRESP)
 
 // frugal is the connection from which redigo reads. It protects against a server that is hostile or not a Redis server:
 // redigo allocates any length that a reply announces, and reads arrays of any depth. frugal reads the announced lengths
@@ -50,9 +50,9 @@ func (f *frugal) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	if !f.scan(p[:n]) {
 		if f.alien != "" {
-			return 0, fmt.Errorf("%w: it answered %.60q", ErrReplySize, f.alien)
+			return 0, fmt.Errorf("%w: it answered %.60q", errReplySize, f.alien)
 		}
-		return 0, ErrReplySize
+		return 0, errReplySize
 	}
 	return n, err
 }
