@@ -88,9 +88,6 @@ func (s *Server) Publish(channel, payload string) int {
 	return len(s.subs[channel])
 }
 
-// Listeners returns the number of subscribers of a channel.
-func (s *Server) Listeners(channel string) int { return len(s.subs[channel]) }
-
 // Leave ends the subscriptions of a client.
 func (s *Server) Leave(c *Client) {
 	for len(c.channels) > 0 {
@@ -131,7 +128,7 @@ func (s *Server) Eval(script *frame.Script, keys, argv []string) any {
 	// A replica stops a script at its first write. Deleting an expired key is not a write.
 	s.State.Keys(now) // drop expired keys
 	trial := s.State.Clone()
-	env.Publish = func(channel, _ string) int { return s.Listeners(channel) }
+	env.Publish = func(channel, _ string) int { return len(s.subs[channel]) }
 	reply := trial.Eval(now, env, script, keys, argv)
 	if trial.String() != s.State.String() {
 		return errReplica
