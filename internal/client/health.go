@@ -14,16 +14,11 @@ import (
 )
 
 const (
-	// probeAge is the maximum age of a granted lock that counts as evidence that a master grants locks.
-	probeAge = 30 * time.Second
-	// probeBound limits the time of a probe.
-	probeBound = 2 * time.Second
-	// probeTTL is the TTL of a probe.
-	probeTTL = time.Second
-	// readyPause is the pause between two probes of WaitReady.
-	readyPause = time.Second
-	// recheckPause is the pause between two probes while a master is failing.
-	recheckPause = 5 * time.Second
+	probeAge     = 30 * time.Second // maximum age of a granted lock that shows that a master grants locks
+	probeBound   = 2 * time.Second  // bounds the time of a probe
+	probeTTL     = time.Second
+	readyPause   = time.Second     // between two probes of WaitReady
+	recheckPause = 5 * time.Second // between two probes while a master is failing
 )
 
 // Healthy implements Healthy of package redlock.
@@ -94,7 +89,8 @@ func (c *Client) probe(ctx context.Context) {
 	}
 	name := "redlock-probe:" + c.leases.Owner
 	keys := scripts.Prefix(c.cfg.Prefix).Keys(name)
-	silent := round.Sender{Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.monitor.Doubt, Health: c.sender.Health}
+	silent := *c.sender
+	silent.OnVote = nil
 	r := silent.New(view, "probe", nil)
 	first, last, err := c.ballots.Propose(r.Start, name, 0, 0)
 	if err != nil {

@@ -136,11 +136,11 @@ func (f *Failure) Unwrap() []error {
 func (s *Sender) NoQuorum(view *admission.View, cause error) *Failure {
 	f := &Failure{
 		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
-		Unsent: true, Granted: (s.Able(view) & view.Config.Rule.All()).Len(), New: !view.Voted,
+		Unsent: true, Granted: s.Able(view).Len(), New: !view.Voted,
 	}
 	for _, i := range view.Config.Order {
-		if err := s.Trouble(i, &view.Masters[i]); err != nil || !view.Voting.Has(i) {
-			f.blame(s.named(i, cmp.Or(err, errNotYet)))
+		if err := s.Trouble(i, &view.Masters[i]); err != nil {
+			f.blame(s.named(i, err))
 		}
 	}
 	f.Ready = s.ready(view)
@@ -150,9 +150,6 @@ func (s *Sender) NoQuorum(view *admission.View, cause error) *Failure {
 // ready returns the time until enough quarantines have ended for a quorum of masters that can vote, or 0 if that time
 // is not known.
 func (s *Sender) ready(view *admission.View) (wait time.Duration) {
-	if s.Quarantine == nil {
-		return 0
-	}
 	able := s.Able(view)
 	for _, set := range view.Config.Rule.Sets() {
 		var lefts []time.Duration
@@ -183,10 +180,8 @@ func (f *Failure) blame(err error) {
 
 var errNotYet = errors.New("it has not answered yet")
 
-// whyNot returns why a master of the view does not vote.
-func whyNot(view *admission.View, i int) error {
-	return cmp.Or(view.Masters[i].Err, errNotYet)
-}
+// whyNot returns why a master in the state m does not vote.
+func whyNot(m *admission.State) error { return cmp.Or(m.Err, errNotYet) }
 
 // named adds the address of master i to err, unless err contains it already.
 func (s *Sender) named(i int, err error) error {

@@ -1,7 +1,6 @@
 package round
 
 import (
-	"cmp"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -17,17 +16,17 @@ import (
 // until it grants a lock to a client that has not waited. Acquires are still sent to it. A Health is safe for
 // concurrent use.
 type Health struct {
-	// OnChange is called when a master starts or stops failing, with no lock held. It must not block.
-	OnChange func(master int)
+	onChange func(master int)
 
 	granted [quorum.Most]atomic.Int64          // time of the last grant, in ns since began; 0: no grant
 	failing [quorum.Most]atomic.Pointer[error] // why a master fails; nil: it does not fail
 	began   time.Time
 }
 
-// NewHealth returns a Health without any records.
+// NewHealth returns a Health without any records. onChange is called when a master starts or stops failing, with no
+// lock held. It must not block.
 func NewHealth(onChange func(master int)) *Health {
-	return &Health{OnChange: onChange, began: time.Now()}
+	return &Health{onChange: onChange, began: time.Now()}
 }
 
 // grants records that a master has granted the lease of an acquire without a ticket. Refusals are ignored, since a
@@ -55,7 +54,7 @@ func (h *Health) Doubt(i int) { h.granted[i].Store(0) }
 // set records the reason err why master i fails, or, if err is nil, that the master does not fail.
 func (h *Health) set(i int, err *error) {
 	if before := h.failing[i].Swap(err); (before == nil) != (err == nil) {
-		h.OnChange(i)
+		h.onChange(i)
 	}
 }
 
@@ -90,7 +89,7 @@ func (s *Sender) Able(view *admission.View) quorum.Set {
 func (s *Sender) Trouble(i int, m *admission.State) error {
 	switch {
 	case m.Phase != admission.Voting:
-		return cmp.Or(m.Err, errNotYet)
+		return whyNot(m)
 	case m.ClockOff:
 		return errors.New(skew.Text(m.Off))
 	}

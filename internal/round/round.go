@@ -23,7 +23,7 @@ type Sender struct {
 	// Doubt is called when a master shows an admission record that differs from the one in the View.
 	Doubt func(master int, shown string)
 	// Quarantine returns how much is left of the quarantine of a master in this state; 0 if it is not in quarantine, or
-	// the time is not known. It may be nil.
+	// the time is not known.
 	Quarantine func(master int, m *admission.State) time.Duration
 	// Health records the votes on acquires, and the errors of other calls.
 	Health *Health
@@ -147,20 +147,20 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	m := &view.Masters[i]
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
-		v.Err = whyNot(view, i)
+		v.Err = whyNot(m)
 	case m.Record.MaxTTL > 0 && ttl > m.Record.MaxTTL:
 		v.Outcome = quorum.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; a held lock is extended, so it needs no long TTL; to raise the max TTL: "+
 			"redlock max-ttl --set %v, with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
-		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+		v.Outcome, v.Err = quorum.Abstained, whyNot(m)
 	//mutant:extend-incomplete = false
 	case m.Record.Final < view.Config.LeastFinal(i): // no lease may outlive the permission for this configuration
-		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+		v.Outcome, v.Err = quorum.Abstained, whyNot(m)
 	//mutant:extend-unsaved = false
 	case m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrNotDurable): // it would forget the extension
-		v.Outcome, v.Err = quorum.Abstained, whyNot(view, i)
+		v.Outcome, v.Err = quorum.Abstained, whyNot(m)
 	}
 	return v
 }

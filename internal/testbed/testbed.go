@@ -68,7 +68,10 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 		Closed: errors.New("testbed: closed"),
 		OnView: func(last, next *admission.View) { b.OnView(last, next) },
 	}, c)
-	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Monitor.Doubt, Health: round.NewHealth(func(int) {})}
+	b.Sender = &round.Sender{
+		Pool: p, Clock: b.Clock, Doubt: b.Monitor.Doubt, Health: round.NewHealth(func(int) {}),
+		Quarantine: func(int, *admission.State) time.Duration { return 0 },
+	}
 	t.Cleanup(func() {
 		b.Monitor.Close()
 		_ = p.Close() // it returns nil
