@@ -53,6 +53,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	p.Queue = New(Env{
 		Manager: manager, Ready: p.Monitor.Ready, Changed: p.Monitor.Changed,
 		Subscribe: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p.Queue) },
+		Starved:   func() {}, OwnHold: func(*lease.Lease) {},
 	})
 	p.OnView = manager.Changed
 	p.Run()

@@ -36,11 +36,6 @@ func (q *Queue) unsubscribeLocked(c *Call) {
 func (q *Queue) Listen(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.listenLocked(l)
-}
-
-// listenLocked opens the inbox for messages about l, until Ended is called for l.
-func (q *Queue) listenLocked(l *lease.Lease) {
 	q.listening[l] = true
 	q.useInboxLocked(inboxIdle)
 }

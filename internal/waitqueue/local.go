@@ -122,7 +122,7 @@ func (q *Queue) recordFailure(c *Call, f *round.Failure) {
 	starves := starved(f) && (!q.refused[c] || !starved(c.names.refusal))
 	c.names.refusal, q.refused[c] = f, true
 	q.mu.Unlock()
-	if starves && q.Starved != nil {
+	if starves {
 		q.Starved()
 	}
 }

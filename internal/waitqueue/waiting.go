@@ -77,7 +77,7 @@ func (n *contention) noticeOwnHold() {
 	if l == nil && n.failure != nil {
 		l = q.Manager.Own(n.failure.Holder)
 	}
-	if l != nil && q.OwnHold != nil && l.AwaitedLong(ownHoldPause) {
+	if l != nil && l.AwaitedLong(ownHoldPause) {
 		q.OwnHold(l)
 	}
 }
