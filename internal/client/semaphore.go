@@ -8,26 +8,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/lease"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/internal/waitqueue"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A slotCall acquires one slot of a semaphore.
 type slotCall struct {
-	c        *Client
-	op       redlockinfo.Op
-	name     string
-	slots    []string // names of the slots: see scripts.Slot
-	settings *Settings
-	each     Settings      // of the call for each slot; the context of the call has the limit
-	endless  bool          // whether the call waits, without a limit, while this client has all slots
-	called   clock.Instant // the time of the call in the queues of all slots
+	Request
+	c     *Client
+	slots []string // names of the slots: see scripts.Slot
+	each  Settings // of the call for each slot; the context of the call has the limit
 }
 
 // AcquireSlot acquires a slot of the semaphore of name with this size: see Semaphore of package redlock.
@@ -38,37 +32,37 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 	if r.Settings.bounded() {
 		return nil, Invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
 	}
-	s := &slotCall{c: c, op: r.Op, name: r.Name, slots: make([]string, size), settings: r.Settings, each: *r.Settings,
-		called: c.cfg.Clock.Now()}
+	r.called = c.cfg.Clock.Now()
+	s := &slotCall{Request: r, c: c, slots: make([]string, size), each: *r.Settings}
 	for i := range s.slots {
 		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
 	}
 	s.each.WaitLimit = 0
 	var lock *Lock
 	err := c.limited(ctx, r.Settings.WaitLimit, 0, func(ctx context.Context) (err error) {
-		lock, err = s.acquire(ctx, r.Wait, r.Stats)
+		lock, err = s.acquire(ctx)
 		return err
 	})
 	return lock, err
 }
 
 // acquire acquires one slot.
-func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock, error) {
+func (s *slotCall) acquire(ctx context.Context) (*Lock, error) {
 	for _, name := range s.slots {
 		if lease.InnermostOf(ctx, s.c.leases, name) != nil { // re-enter this slot
 			s.slots = []string{name}
 			break
 		}
 	}
-	if wait && lease.OutOfOrder(ctx, s.c.leases, s.slots[0], false) {
-		return nil, lockError(s.op, s.name, ErrOrder)
+	if s.Wait && lease.OutOfOrder(ctx, s.c.leases, s.slots[0], false) {
+		return nil, lockError(s.Op, s.Name, ErrOrder)
 	}
-	lock, err := s.try(ctx, wait, stats)
-	if err != nil && wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
-		s.endless = s.settings.endless(ctx) && !slices.ContainsFunc(s.slots, func(slot string) bool {
+	lock, err := s.try(ctx)
+	if err != nil && s.Wait && ctx.Err() == nil && !errors.Is(err, round.ErrKind) && !errors.Is(err, ErrReentry) {
+		s.endless = s.Settings.endless(ctx) && !slices.ContainsFunc(s.slots, func(slot string) bool {
 			return s.c.queue.Holder(slot) == nil
 		})
-		lock, err = s.await(ctx, stats)
+		lock, err = s.await(ctx)
 	}
 	return lock, err
 }
@@ -76,7 +70,7 @@ func (s *slotCall) acquire(ctx context.Context, wait bool, stats *Stats) (*Lock,
 // one acquires slot i. If once is true, it makes a single attempt.
 func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lock, error) {
 	return s.c.Acquire(ctx, Request{
-		Op: s.op, Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, once: once,
+		Op: s.Op, Name: s.slots[i], Wait: !once, Settings: &s.each, Stats: stats, once: once,
 		endless: s.endless && !once && i == 0, called: s.called,
 	})
 }
@@ -88,7 +82,7 @@ func (s *slotCall) one(ctx context.Context, i int, once bool, stats *Stats) (*Lo
 // In one pass, try makes one attempt for each slot, but a call that may wait ends the pass after half a second. A call
 // that does not wait makes further passes, for those slots that may become free in a moment, until the limit of the
 // call has passed. The pauses between the passes grow.
-func (s *slotCall) try(ctx context.Context, wait bool, stats *Stats) (*Lock, error) {
+func (s *slotCall) try(ctx context.Context) (*Lock, error) {
 	k := len(s.slots)
 	first := int(jitter.Int64N(int64(k)))
 	var here, others []int
@@ -100,13 +94,13 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *Stats) (*Lock, err
 			others = append(others, i)
 		}
 	}
-	limit, began := cmp.Or(s.settings.WaitLimit, waitqueue.DefaultUndecided), time.Now()
+	limit, began := cmp.Or(s.Settings.WaitLimit, waitqueue.DefaultUndecided), time.Now()
 	refused := make([]error, k) // the last error of each slot
 	for pass, slots := 0, append(here, others...); ; pass++ {
 		passBegan, pause := time.Now(), time.Duration(0)
 		var undecided []int
 		for _, i := range slots {
-			lock, err := s.one(ctx, i, true, stats)
+			lock, err := s.one(ctx, i, true, s.Stats)
 			switch {
 			case err == nil || errors.Is(err, lease.ErrClosed) || errors.Is(err, round.ErrKind):
 				return lock, err
@@ -116,7 +110,7 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *Stats) (*Lock, err
 				return nil, endedBy(s.refusal(refused), fault.ContextError(ctx))
 			case ctx.Err() != nil:
 				return nil, err
-			case wait && time.Since(began) > waitqueue.DefaultUndecided: // slots that become free are noticed in queues only
+			case s.Wait && time.Since(began) > waitqueue.DefaultUndecided: // slots that become free are noticed in queues only
 				return nil, err
 			}
 			refused[i] = err
@@ -128,7 +122,7 @@ func (s *slotCall) try(ctx context.Context, wait bool, stats *Stats) (*Lock, err
 		}
 		took := time.Since(passBegan)
 		pause += time.Duration(pass) * took
-		if wait || len(undecided) == 0 || time.Since(began)+pause+took > limit {
+		if s.Wait || len(undecided) == 0 || time.Since(began)+pause+took > limit {
 			return nil, s.refusal(refused)
 		}
 		if err := s.c.Rest(ctx, pause); err != nil {
@@ -150,7 +144,7 @@ func endedBy(err, cause error) error {
 }
 
 // await waits for all slots concurrently until one is acquired, or all have failed.
-func (s *slotCall) await(ctx context.Context, stats *Stats) (*Lock, error) {
+func (s *slotCall) await(ctx context.Context) (*Lock, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -182,7 +176,7 @@ func (s *slotCall) await(ctx context.Context, stats *Stats) (*Lock, error) {
 	errs := make([]error, 0, len(s.slots))
 	for range s.slots {
 		r := <-results
-		stats.Add(&r.stats)
+		s.Stats.Add(&r.stats)
 		if r.err == nil {
 			return r.lock, nil
 		}

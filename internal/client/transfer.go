@@ -66,7 +66,8 @@ func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *
 	k := &Lock{}
 	k.init(c, from.name, scripts.Plain)
 	l := c.leases.NewImport(from.name, &k.keys, from.id)
-	return c.takeOver(ctx, redlockinfo.OpImport, from, l, k, c.queue, s, stats)
+	r := &Request{Op: redlockinfo.OpImport, Name: from.name, Settings: s, Stats: stats, queue: c.queue}
+	return c.takeOver(ctx, r, from.token, l, k)
 }
 
 // Downgrade implements Downgrade of package redlock.
@@ -98,40 +99,33 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	reader.init(c, name, scripts.Reader)
 	l := c.leases.NewImport(name, &reader.keys, id)
 	l.Inherits(ballot)
-	from := exportedLock{name: name, id: id, token: ballot}
-	return c.takeOver(ctx, redlockinfo.OpDowngrade, from, l, reader, waitqueue.Shares{Queue: c.queue}, s, stats)
+	r := &Request{Op: redlockinfo.OpDowngrade, Name: name, Settings: s, Stats: stats, queue: waitqueue.Shares{Queue: c.queue}}
+	return c.takeOver(ctx, r, ballot, l, reader)
 }
 
-// takeOver takes over an exported lock with the lease l, and makes k its first hold.
-func (c *Client) takeOver(
-	ctx context.Context, op redlockinfo.Op, from exportedLock, l *lease.Lease, k *Lock, to queue, s *Settings,
-	stats *Stats,
-) (*Lock, error) {
-	won, began := false, c.cfg.Clock.Now()
-	defer func() {
-		if !won {
-			l.Abandon()
-		}
-	}()
+// takeOver takes over an exported lock, whose largest ballot was token, with the lease l, and makes k its first hold.
+func (c *Client) takeOver(ctx context.Context, r *Request, token int64, l *lease.Lease, k *Lock) (*Lock, error) {
+	began, s := c.cfg.Clock.Now(), r.Settings
+	r.Wait = true
 	err := c.limited(ctx, s.WaitLimit, s.QuorumWait, func(ctx context.Context) error {
-		return c.repeat(ctx, &Request{Op: op, Name: from.name, Wait: true, Settings: s}, func() error {
+		return c.repeat(ctx, r, func() error {
 			if view, err := c.monitor.Ready(ctx); err != nil {
 				return c.sender.NoQuorum(view, err)
 			}
 			if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
 				return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
 			}
-			return l.Import(ctx, string(op), &s.Terms, from.token, stats)
+			return l.Import(ctx, string(r.Op), &s.Terms, token, r.Stats)
 		})
 	})
 	if err != nil {
+		l.Abandon()
 		return nil, err
 	}
-	won = true
-	if err := to.Begin(l, &k.Hold, &s.Terms); err != nil {
-		return nil, failed(op, from.name, err)
+	if err := r.queue.Begin(l, &k.Hold, &s.Terms); err != nil {
+		return nil, failed(r.Op, r.Name, err)
 	}
-	return k, c.stillGood(op, k, s)
+	return k, c.stillGood(r.Op, k, s)
 }
 
 // An exportedLock is the content of a handle.
