@@ -49,7 +49,6 @@ type journal struct {
 
 	pending      []slog.Attr // of the first release that was not confirmed in the last second; nil if there is none
 	pendingCount int         // number of those releases
-	pendingTimer *time.Timer // runs while pending is not nil
 
 	away map[int]*time.Timer // runs for a second after a master was lost; kept until the master is back
 
@@ -265,7 +264,7 @@ func (j *journal) unconfirmed(k *Lock, err error) {
 		j.logPendingLocked()
 		return
 	}
-	j.pendingTimer = time.AfterFunc(firstWarning, func() {
+	time.AfterFunc(firstWarning, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.logPendingLocked()
@@ -308,22 +307,22 @@ func (j *journal) durable(v *admission.View) {
 	defer j.mu.Unlock()
 	for _, i := range v.Config.Order {
 		if reason := lossyOf(&v.Masters[i]); reason != "" && reason != j.lossy[i] && j.lossyTimer == nil && !j.closed {
-			j.lossyTimer = time.AfterFunc(firstWarning, j.ringLossy)
+			j.lossyTimer = time.AfterFunc(firstWarning, func() {
+				j.mu.Lock()
+				defer j.mu.Unlock()
+				j.logLossyLocked()
+			})
 		}
 	}
 }
 
-// ringLossy logs about the masters that are declared durable.
-func (j *journal) ringLossy() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.lossyTimer != nil {
-		j.logLossyLocked()
-	}
-}
-
-// logLossyLocked implements ringLossy. It logs the same about a master only once.
+// logLossyLocked logs about the masters that are declared durable, if the timer runs. It logs the same about a master
+// only once.
 func (j *journal) logLossyLocked() {
+	if j.lossyTimer == nil {
+		return
+	}
+	j.lossyTimer.Stop()
 	j.lossyTimer = nil
 	v := j.view()
 	masters := map[string][]string{} // by reason
@@ -427,10 +426,7 @@ func (j *journal) close() {
 	for _, t := range j.away {
 		t.Stop()
 	}
-	if j.lossyTimer != nil {
-		j.lossyTimer.Stop()
-		j.logLossyLocked()
-	}
+	j.logLossyLocked()
 	if j.alarm != nil {
 		j.alarm.Stop()
 		j.alarm = nil
