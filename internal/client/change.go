@@ -189,12 +189,11 @@ func (c *Client) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 		})
 }
 
-// Change reads the records of all masters that can be reached, and returns the progress of a change of the masters: the
-// change away from the old masters of this client's configuration or, if its epoch is even, the change that led to its
-// masters. Change returns the error of ctx, or ErrClosed.
+// Change reads the records of all masters that can be reached, and returns the progress of a change: see
+// [reconfig.Look]. Change returns the error of ctx, or ErrClosed.
 func (s *Set) Change(ctx context.Context) (reconfig.Progress, error) {
 	p, err := s.Clients[0].Change(ctx)
-	return p, s.public(err)
+	return p, s.Public(err)
 }
 
 // Change implements Change of Set for one shard.
@@ -206,44 +205,34 @@ func (c *Client) Change(ctx context.Context) (p reconfig.Progress, err error) {
 	return p, err
 }
 
-// RaiseEpoch writes the epoch of this client's configuration into the records of all masters that can be reached. Once
-// a majority of the old masters has the epoch, clients with an earlier configuration acquire no locks on them, and the
-// locks of these clients end with their validity. So RaiseEpoch must be called only when every client uses the joint
-// configuration. Clients read each changed record again. Next masters with a shorter max TTL than the old masters, such
-// as those that were admitted with the default, get the longest max TTL of the old ones. With an even epoch RaiseEpoch
-// ends a change: from then on clients that still use the joint configuration are refused.
+// RaiseEpoch writes the epoch of this client's configuration into the records of all masters that can be reached. From
+// then on, clients with an earlier configuration are refused: see [reconfig.Raise]. Next masters with a shorter max TTL
+// than the old masters, such as those that were admitted with the default, get the longest max TTL of the old ones.
 //
-// RaiseEpoch fails if the configuration skips an epoch, or if its epoch is even, and no majority of records says that the
-// set is final. It returns round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not
-// reach a majority of each set. Other errors are the error of ctx, ErrClosed, and ErrInvalid for epoch 0. Records that were written before
-// a failure stay, and RaiseEpoch may be repeated.
+// It returns round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not reach a
+// majority of each set; admission.ErrIncomplete if the epoch is even and not final; and ErrInvalid for epoch 0, or one
+// that skips an epoch. Records that were written before a failure stay, and RaiseEpoch may be repeated.
 func (s *Set) RaiseEpoch(ctx context.Context) error {
 	err := s.Clients[0].writeChange(ctx, reconfig.Raise)
 	if err == nil {
 		err = s.Clients[0].levelMaxTTL(ctx)
 	}
-	return s.public(err)
+	return s.Public(err)
 }
 
-// FinishChange makes the next masters of this client's configuration final, once the change is complete: see Change. If
-// the records of the old masters do not show that the change is complete, FinishChange writes nothing and returns an
-// error with the remaining time. It does not wait, and does not check whether clients use the joint configuration.
-// Clients with the joint configuration continue to work.
-//
-// FinishChange returns ErrInvalid if the epoch is even, and otherwise the errors of RaiseEpoch.
+// FinishChange makes the next masters of this client's configuration final: see [reconfig.Finish]. If the change is not
+// complete (see Change), it writes nothing and returns admission.ErrIncomplete with the remaining time. It returns
+// ErrInvalid if the epoch is even, and otherwise the errors of RaiseEpoch.
 func (s *Set) FinishChange(ctx context.Context) error {
-	return s.public(s.Clients[0].writeChange(ctx, reconfig.Finish))
+	return s.Public(s.Clients[0].writeChange(ctx, reconfig.Finish))
 }
 
-// AbortChange abandons a change of the masters. It makes the old masters of this client's configuration final again, at
-// the next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. AbortChange undoes RaiseEpoch as long as
-// FinishChange has not made the next masters final. Because AbortChange first prevents the next masters from becoming
-// final, it also needs votes of a majority of the next masters. Clients with the joint configuration adopt the new one
-// by themselves and keep their locks. The next change begins at the epoch that follows.
+// AbortChange abandons a change of the masters: see [reconfig.Abort]. It makes the old masters of this client's
+// configuration final again, at the next epoch. Clients with the joint configuration adopt the new one by themselves
+// and keep their locks.
 //
 // AbortChange returns ErrInvalid if the epoch is even, or if the next masters are already final. If too few records can
-// be written, it writes none and returns round.ErrNoQuorum with the reason of each master. Other errors are the error
-// of ctx, and ErrClosed. AbortChange may be repeated.
+// be written, it writes none. Otherwise its errors are those of RaiseEpoch, and it may be repeated.
 func (s *Set) AbortChange(ctx context.Context) error {
-	return s.public(s.Clients[0].writeChange(ctx, reconfig.Abort))
+	return s.Public(s.Clients[0].writeChange(ctx, reconfig.Abort))
 }

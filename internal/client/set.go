@@ -24,7 +24,7 @@ type Set struct {
 	Clients []*Client
 	work    work
 	shards  monitor.Shards
-	public  func(error) error
+	Public  func(error) error // returns an error of a client in the form that users see
 
 	closing   atomic.Bool   // whether Close was called
 	closed    chan struct{} // closed when the first Close has ended
@@ -77,7 +77,7 @@ func New(given []*transport.Transport, cfg *Config, sharded, owned bool) (*Set, 
 		return nil, Invalid("WithConfiguration has %d configurations, but there are %d shards: give one for each",
 			len(cfg.Initial), len(given))
 	}
-	s := &Set{public: cfg.Public, ownsPools: owned, closed: make(chan struct{})}
+	s := &Set{Public: cfg.Public, ownsPools: owned, closed: make(chan struct{})}
 	for i, t := range ordered {
 		own := *cfg
 		if sharded {
@@ -171,11 +171,11 @@ func (s *Set) Of(name string) *Client {
 // Each calls f for all clients concurrently, and joins the errors, in the form that users see.
 func (s *Set) Each(f func(i int, c *Client) error) error {
 	if len(s.Clients) == 1 {
-		return s.public(f(0, s.Clients[0]))
+		return s.Public(f(0, s.Clients[0]))
 	}
 	return Join(Concurrently(len(s.Clients), func(i int) error {
 		c := s.Clients[i]
-		if err := s.public(f(i, c)); err != nil {
+		if err := s.Public(f(i, c)); err != nil {
 			return fmt.Errorf("%s: %w", c.deployment(), err)
 		}
 		return nil
@@ -189,9 +189,6 @@ func (s *Set) EachIn(ctx context.Context, op redlockinfo.Op, f func(i int, c *Cl
 	}
 	return s.Each(f)
 }
-
-// Public returns an error of a client in the form that users see.
-func (s *Set) Public(err error) error { return s.public(err) }
 
 // shutdownPoll is the interval at which Shutdown checks whether all locks and calls have ended.
 const shutdownPoll = 10 * time.Millisecond
@@ -229,20 +226,12 @@ func (s *Set) busy() string {
 	}
 	var texts []string
 	if len(held) > 0 || calls == 0 {
-		texts = append(texts, counted(len(held), "lock")+" held"+someOf("", held))
+		texts = append(texts, transport.Count(len(held), "lock")+" held"+someOf("", held))
 	}
 	if calls > 0 {
-		texts = append(texts, counted(int(calls), "call")+" under way"+someOf("waiting for ", waited))
+		texts = append(texts, transport.Count(int(calls), "call")+" under way"+someOf("waiting for ", waited))
 	}
 	return strings.Join(texts, " and ")
-}
-
-// counted returns a number of things, such as "1 lock" and "2 locks".
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // someOf returns the first three names in parentheses, after a space, or "" if there are none.
