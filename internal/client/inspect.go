@@ -30,9 +30,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (redlockinfo.Inspecti
 	if size == 0 || err != nil {
 		return i, err
 	}
+	slots := slotsOf(name, size)
 	i.Slots = make([]redlockinfo.Inspection, size)
 	for _, failed := range Concurrently(size, func(n int) (err error) {
-		i.Slots[n], _, err = c.inspectOne(ctx, scripts.Slot{Number: n + 1, Of: size}.Name(name))
+		i.Slots[n], _, err = c.inspectOne(ctx, slots[n])
 		return err
 	}) {
 		err = cmp.Or(err, failed)

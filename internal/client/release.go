@@ -35,11 +35,7 @@ func (c *Client) namesOf(ctx context.Context, name string) ([]string, error) {
 	if size == 0 {
 		return []string{name}, err
 	}
-	names := make([]string, size)
-	for n := range names {
-		names[n] = scripts.Slot{Number: n + 1, Of: size}.Name(name)
-	}
-	return names, err
+	return slotsOf(name, size), err
 }
 
 // requestReleaseOf implements RequestRelease for a name or a slot.
@@ -86,7 +82,7 @@ func (c *Client) ForceRelease(ctx context.Context, name, id string) (released in
 	for n, slot := range i.Slots {
 		partly := slices.ContainsFunc(slot.Partial, func(one redlockinfo.Lease) bool { return one.ID == id })
 		if slot.ID == id || partly {
-			name = scripts.Slot{Number: n + 1, Of: len(i.Slots)}.Name(name)
+			name = slotsOf(name, len(i.Slots))[n]
 			break
 		}
 	}

@@ -20,7 +20,7 @@ import (
 type slotCall struct {
 	Request
 	c     *Client
-	slots []string // names of the slots: see scripts.Slot
+	slots []string // their names
 	each  Settings // of the call for each slot; the context of the call has the limit
 }
 
@@ -33,10 +33,7 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 		return nil, Invalid("a call for a slot of a semaphore waits in the queues: it excludes WithTries")
 	}
 	r.called = c.cfg.Clock.Now()
-	s := &slotCall{Request: r, c: c, slots: make([]string, size), each: *r.Settings}
-	for i := range s.slots {
-		s.slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(r.Name)
-	}
+	s := &slotCall{Request: r, c: c, slots: slotsOf(r.Name, size), each: *r.Settings}
 	s.each.WaitLimit = 0
 	var lock *Lock
 	err := c.limited(ctx, r.Settings.WaitLimit, 0, func(ctx context.Context) (err error) {
@@ -44,6 +41,15 @@ func (c *Client) AcquireSlot(ctx context.Context, size int, r Request) (*Lock, e
 		return err
 	})
 	return lock, err
+}
+
+// slotsOf returns the names of the slots of a semaphore.
+func slotsOf(name string, size int) []string {
+	slots := make([]string, size)
+	for i := range slots {
+		slots[i] = scripts.Slot{Number: i + 1, Of: size}.Name(name)
+	}
+	return slots
 }
 
 // acquire acquires one slot.
