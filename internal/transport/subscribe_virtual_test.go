@@ -20,15 +20,15 @@ import (
 type ear struct {
 	mu       sync.Mutex
 	renewed  map[int]int
-	messages []string // "master channel payload"
+	messages []string // "master payload"
 	onCall   func()
 }
 
 func newEar() *ear { return &ear{renewed: map[int]int{}} }
 
-func (e *ear) Message(master int, channel, payload string) {
+func (e *ear) Message(master int, payload string) {
 	e.mu.Lock()
-	e.messages = append(e.messages, fmt.Sprint(master, " ", channel, " ", payload))
+	e.messages = append(e.messages, fmt.Sprint(master, " ", payload))
 	e.mu.Unlock()
 	if e.onCall != nil {
 		e.onCall()

@@ -77,7 +77,7 @@ func (q *Queue) receivingLocked() bool {
 }
 
 // Message implements feed.Listener. It handles a message from the inbox on a master.
-func (q *Queue) Message(master int, _, payload string) {
+func (q *Queue) Message(master int, payload string) {
 	h, ok := q.Manager.Prefix.ParseWakeUp(payload)
 	switch {
 	case !ok:

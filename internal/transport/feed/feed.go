@@ -236,7 +236,7 @@ func (f *feed) push(value any) (isMessage bool) {
 	s := f.hub.open[string(channel)]
 	f.hub.mu.Unlock()
 	if s != nil {
-		s.listener.Message(f.src.Settings.Master, s.channel, string(payload))
+		s.listener.Message(f.src.Settings.Master, string(payload))
 	}
 	return true
 }

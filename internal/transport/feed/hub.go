@@ -15,7 +15,7 @@ import (
 // pool and of a Subscription, except the Close method of the pool.
 type Listener interface {
 	// Message gets a published message. Message may be called before the first Resubscribed.
-	Message(master int, channel, payload string)
+	Message(master int, payload string)
 	// Resubscribed reports that the subscription is active on the master from now on, for the first time or again after a
 	// lost connection. Messages published earlier may be lost, so the listener should check the state itself.
 	Resubscribed(master int)

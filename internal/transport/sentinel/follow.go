@@ -52,7 +52,7 @@ type announcements struct {
 }
 
 // Message implements feed.Listener.
-func (a *announcements) Message(_ int, _, payload string) {
+func (a *announcements) Message(_ int, payload string) {
 	if strings.HasPrefix(payload, a.name+" ") {
 		select {
 		case a.news <- struct{}{}:
