@@ -50,7 +50,7 @@
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/vote.go       DecodeVote
 //	internal/round/round.go        Round.Record
-//	internal/lease/acquire.go      voteRecorder.OnVote
+//	internal/lease/acquire.go      Lease.OnVote
 //	internal/lease/masters.go      recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
 //	internal/waitqueue/contend.go  startHold                       this Locker has the name

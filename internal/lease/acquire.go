@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -75,9 +74,9 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
-	l.recorder.waiter = a.Waiter
-	l.recorder.active.Store(true)
-	r := m.Sender.New(view, a.Op, &l.recorder)
+	l.waiter = a.Waiter
+	l.active.Store(true)
+	r := m.Sender.New(view, a.Op, l)
 	r.Key, r.LeaseID, r.Waiter = a.Keys.Lock(), l.ID, a.Ticket != nil
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
@@ -104,7 +103,6 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
 	//mutant:new-ids -> l.identify(uint64(len(name)))
 	l.identify(m.nextNumber())
-	l.recorder.lease = l
 	return l
 }
 
@@ -173,30 +171,21 @@ func tooSlow(left time.Duration, terms *Terms) error {
 		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
 }
 
-// A voteRecorder records the votes of a round that may create the lease.
-type voteRecorder struct {
-	lease  *Lease
-	waiter Waiter      // nil if there is none
-	active atomic.Bool // whether the round is counted in Manager.rounds
-	late   quorum.Set  // masters that have not voted, and whose grants must be rolled back; guarded by Lease.mu
-}
-
-// OnVote implements round.VoteObserver.
-func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, last bool) {
-	if (decides || last) && a.active.Swap(false) { // not if the caller gives up: messages may be queued
-		a.lease.m.rounds.leave(v.After <= r.View.Config.Slowest/4)
+// OnVote implements round.VoteObserver, for the rounds that may create the lease.
+func (l *Lease) OnVote(r *round.Round, i int, v *round.Vote, decides, last bool) {
+	if (decides || last) && l.active.Swap(false) { // not if the caller gives up: messages may be queued
+		l.m.rounds.leave(v.After <= r.View.Config.Slowest/4)
 	}
-	if last && a.waiter != nil {
-		defer a.waiter.Voted()
+	if last && l.waiter != nil {
+		defer l.waiter.Voted()
 	}
-	l := a.lease
 	l.mu.Lock()
 	l.recordVoteLocked(r, i, v.Outcome)
 	end := l.endLocked(l.goneLocked())
 	won := l.config != nil // a round that was won too late, or after its call had ended, is rolled back
-	late := a.late.Has(i)
-	a.late &^= quorum.One(i)
-	complete := late && a.late == 0
+	late := l.late.Has(i)
+	l.late &^= quorum.One(i)
+	complete := late && l.late == 0
 	l.mu.Unlock()
 	end.finish()
 	l.notifyLosers(r, i, v, decides)
@@ -209,7 +198,7 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	//mutant:late-grants = false
 	if late && mayHold(v) {
 		ending := scripts.Ending{}
-		if l.ticket != nil && a.waiter.Waits() {
+		if l.ticket != nil && l.waiter.Waits() {
 			ending = l.keepingPlace()
 		}
 		l.sendRelease("roll back", quorum.One(i), ending)

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -64,8 +65,8 @@ const (
 	ended
 )
 
-// A Lease is a name that the masters have granted, or may have granted, to one id. It has 512 bytes; the next size
-// class of the allocator is 576.
+// A Lease is a name that the masters have granted, or may have granted, to one id. It has 496 bytes, and is in the size
+// class of 512 of the allocator; the next one is 576.
 type Lease struct {
 	m        *Manager
 	Name     string
@@ -73,7 +74,8 @@ type Lease struct {
 	replaces string // for an import, the id by which masters may still know the lease; else ""
 	keys     *scripts.Keys
 	ticket   *scripts.Ticket // nil: the call has no waiter in the masters' queues
-	recorder voteRecorder
+	waiter   Waiter          // of the call; nil if there is none
+	active   atomic.Bool     // whether the round that acquires the lease is counted in Manager.rounds
 
 	mu        sync.Mutex
 	state     state
@@ -82,6 +84,7 @@ type Lease struct {
 	validity  validity
 	config    *quorum.Config // in which a majority last granted or confirmed the lease
 	on        masters
+	late      quorum.Set // masters that have not voted in a lost round, and whose grants must be rolled back
 	sent      sent
 	tokens    tokenRange
 	ownership ownership

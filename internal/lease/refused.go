@@ -52,7 +52,7 @@ func (l *Lease) undo(r *round.Round) {
 	if t := r.Tally(); t.Of(quorum.Granted) == 0 && t.Rule.Lost(t.Of(quorum.Held)) {
 		late = r.Asked() &^ t.In()
 	}
-	if l.recorder.late = late; late != 0 {
+	if l.late = late; late != 0 {
 		l.m.Enter()
 	}
 	l.mu.Unlock()
