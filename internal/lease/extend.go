@@ -15,9 +15,8 @@ import (
 type extension struct {
 	round.Round
 	lease    *Lease
-	ttl      time.Duration
-	check    bool       // whether the round prolongs nothing, and only shows which masters have the lease
-	repaired quorum.Set // masters to which this round has sent a repair; guarded by lease.mu
+	ttl      time.Duration // 0: the round prolongs nothing, and only shows which masters have the lease
+	repaired quorum.Set    // masters to which this round has sent a repair; guarded by lease.mu
 }
 
 // extendLocked queues a round that prolongs the lease by the TTL of its terms, or by ttl if that is longer, and writes
@@ -27,11 +26,10 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	return l.sendLocked(op, ttl, l.value)
 }
 
-// sendLocked queues a round that writes the depth and a value. If ttl is 0, the round does not prolong the lease, and
-// only shows which masters still have it. l must be live. The caller must hold l.mu, and must call RecordSkipped after
-// it has unlocked l.mu.
+// sendLocked queues a round that writes the depth and a value. l must be live. The caller must hold l.mu, and must call
+// RecordSkipped after it has unlocked l.mu.
 func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
-	e := &extension{lease: l, ttl: ttl, check: ttl == 0}
+	e := &extension{lease: l, ttl: ttl}
 	e.Init(l.m.Sender, l.m.View(), op, e)
 	term := l.m.Ballots.Term(e.Start, ttl)
 	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, term, l.depthLocked(), value), ttl, round.NeedsConnection)
@@ -44,22 +42,22 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 	won := r.Verdict() == quorum.Won
 	l.mu.Lock()
 	l.recordVoteLocked(r, i, v.Outcome)
-	if (l.state == live || l.state == idle) && decides && won && !e.check {
+	if (l.state == live || l.state == idle) && decides && won && e.ttl > 0 {
 		e.confirmedLocked(l.m.Clock.Now())
 	}
 	var err error
-	if decides && !won && !e.check {
+	if decides && !won && e.ttl > 0 {
 		l.renewal.failed = r.Failure(round.ErrNoQuorum, nil)
 		err = l.renewal.failed
 	}
 	end := l.endLocked(l.goneLocked())
 	//mutant:stop-before-release = true
-	if l.state == live && !e.check {
+	if l.state == live && e.ttl > 0 {
 		e.repairLocked()
 	}
 	l.mu.Unlock()
 	end.finish()
-	if !decides || end.why != nil || e.check {
+	if !decides || end.why != nil || e.ttl == 0 {
 		return
 	}
 	if !won {
