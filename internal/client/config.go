@@ -36,8 +36,7 @@ const (
 	turnTimeouts = 10
 )
 
-// Upper bounds of the limits of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the
-// clock. The documentation of internal/lease shows the cost; the masters would accept more hand-offs.
+// Upper bounds of the limits of local hand-offs: see "Handoffs" in package lease. The masters would accept more.
 const (
 	mostHandoffs    = 1000
 	mostHandoffTime = time.Minute

@@ -16,10 +16,6 @@
 //
 // # Rules
 //
-//   - Validity is TTL - (now - start) - drift, as in the Redis documentation on distributed locks. It is computed at
-//     each check, with the largest of the times that have passed on the boot clock, on the wall clock, and on those of
-//     the masters (package ballot).
-//   - A lost attempt is rolled back on each master that granted it, or has not refused it yet; see Lease.undo.
 //   - A repair is queued with Lease.mu held, after a check that the lease has not ended. The state becomes ended under
 //     the same mutex, and the release is queued later. So no repair follows the release of its lease. The acquire was
 //     queued by the goroutine that made the lease live, and comes first.
@@ -45,11 +41,6 @@
 // A repaired master has the lease, so its confirmation of the next extension is a vote like any other. A release or an
 // inner unlock makes no master count. With the restart guard off there are no records, and only the session is
 // compared: the operator has declared that a restarted master keeps its data.
-//
-// A lock with a TTL below the pool's timeout is not repaired on a master in quarantine. Such a master may have granted
-// and forgotten another client's acquire, which could still win after the lock has expired on the other masters. For
-// the same reason an acquire that takes longer than the timeout fails, even if validity is left. All clients of a
-// deployment need the same timeout.
 //
 // # Handoffs
 //
