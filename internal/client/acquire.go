@@ -199,7 +199,7 @@ func (c *Client) stillGood(op redlockinfo.Op, k *Lock, s *Settings) error {
 		return nil
 	}
 	err := k.tooShort(op)
-	k.Drop()
+	k.drop()
 	return err
 }
 

@@ -134,10 +134,10 @@ func settle(ctx context.Context, op redlockinfo.Op, locks []*Lock, s *Settings) 
 	return nil
 }
 
-// dropAll drops locks concurrently: see Drop.
+// dropAll drops locks concurrently: see drop.
 func dropAll(locks []*Lock) {
 	_ = each(locks, func(k *Lock) error {
-		k.Drop()
+		k.drop()
 		return nil
 	})
 }

@@ -71,9 +71,9 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	return failed(redlockinfo.OpUnlock, k.Name(), k.Hold.Unlock(ctx))
 }
 
-// Drop unlocks a lock that is not returned to the caller. It ignores the minimum hold, and hardly waits for the
+// drop unlocks a lock that is not returned to the caller. It ignores the minimum hold, and hardly waits for the
 // masters.
-func (k *Lock) Drop() {
+func (k *Lock) drop() {
 	k.Hold.Forgo()
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

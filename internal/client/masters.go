@@ -48,7 +48,7 @@ func (s *Set) Logger() *slog.Logger { return s.Clients[0].cfg.Log }
 
 // AwaitKnown waits until the state of each master is known: down, voting or not voting. It returns early if ctx ends.
 func (s *Set) AwaitKnown(ctx context.Context) {
-	_ = s.Each(func(_ int, c *Client) error {
+	_ = s.each(func(_ int, c *Client) error {
 		_, err := c.monitor.Await(ctx, (*admission.View).AllKnown)
 		return err
 	}) // ignore the error: the states of the masters show that ctx ended early

@@ -172,7 +172,7 @@ func (s *slotCall) await(ctx context.Context) (*Lock, error) {
 			switch {
 			case r.err != nil:
 			case won.Swap(true):
-				r.lock.Drop()
+				r.lock.drop()
 				r.lock, r.err = nil, lease.ErrReleased
 			default:
 				cancel()

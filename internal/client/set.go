@@ -49,14 +49,14 @@ func (s *Set) Handle() Handle { return Handle{s} }
 
 func (h Handle) set() *Set { return h.s }
 
-// Locker is implemented by the types that embed a [Handle]: *redlock.Locker.
-type Locker[T any] interface {
+// locker is implemented by the types that embed a [Handle]: *redlock.Locker.
+type locker[T any] interface {
 	*T
 	set() *Set
 }
 
 // SetOf returns the Set of l. It panics if l is nil, for example because the error of redlock.Open was ignored.
-func SetOf[T any, L Locker[T]](l L) *Set {
+func SetOf[T any, L locker[T]](l L) *Set {
 	if l == nil || l.set() == nil {
 		panic("redlock: the Locker is nil, or not made by Open or New: see the error of the call that makes it")
 	}
@@ -168,8 +168,8 @@ func (s *Set) Of(name string) *Client {
 	return s.Clients[sharding.Pick(name, len(s.Clients))-1]
 }
 
-// Each calls f for all clients concurrently, and joins the errors, in the form that users see.
-func (s *Set) Each(f func(i int, c *Client) error) error {
+// each calls f for all clients concurrently, and joins the errors, in the form that users see.
+func (s *Set) each(f func(i int, c *Client) error) error {
 	if len(s.Clients) == 1 {
 		return s.Public(f(0, s.Clients[0]))
 	}
@@ -182,12 +182,12 @@ func (s *Set) Each(f func(i int, c *Client) error) error {
 	})...)
 }
 
-// EachIn is Each for a call with a context, which must not be nil.
+// EachIn is each for a call with a context, which must not be nil.
 func (s *Set) EachIn(ctx context.Context, op redlockinfo.Op, f func(i int, c *Client) error) error {
 	if err := CheckContext(ctx, op, s.Clients[0].cfg.Prefix); err != nil {
 		return err
 	}
-	return s.Each(f)
+	return s.each(f)
 }
 
 // shutdownPoll is the interval at which Shutdown checks whether all locks and calls have ended.
@@ -278,7 +278,7 @@ func (s *Set) Close() error {
 
 // close implements the first Close.
 func (s *Set) close() error {
-	err := s.Each(func(_ int, c *Client) error { return c.close() })
+	err := s.each(func(_ int, c *Client) error { return c.close() })
 	for _, c := range s.Clients {
 		switch {
 		case s.ownsPools:

@@ -270,8 +270,8 @@ func (m *Master) TTL(key string) (ms int64) {
 // shortestQuarantine is the minimum quarantine in an admission record, however short the max TTL is.
 const shortestQuarantine = 30 * time.Second
 
-// Admit writes an admission record for the current incarnation of this master, so that the master votes; see
-// [Masters.Admit].
+// Admit writes an admission record for the current incarnation of this master, at epoch 0, so that the master votes for
+// Lockers with this prefix and max TTL.
 func (m *Master) Admit(prefix string, maxTTL time.Duration) {
 	m.set.mu.Lock()
 	names := m.set.names

@@ -78,7 +78,9 @@ func New(n int, opts ...Option) *Masters {
 	}
 	m.names = scripts.List(names)
 	if !o.fresh {
-		m.Admit(o.prefix, o.maxTTL)
+		for _, one := range m.list {
+			one.Readmit()
+		}
 	}
 	return m
 }
@@ -169,13 +171,6 @@ var (
 	errClosed = errors.New("redlocktest: the masters are closed")
 	errDown   = errors.New("connection refused: the master is stopped")
 )
-
-// Admit writes an admission record on every master, at epoch 0, for Lockers with this prefix and max TTL.
-func (m *Masters) Admit(prefix string, maxTTL time.Duration) {
-	for _, one := range m.list {
-		one.Admit(prefix, maxTTL)
-	}
-}
 
 // stranger is the lease id that Take writes.
 const stranger = "stranger:1:stranger"

@@ -11,12 +11,12 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// Period is the interval at which Follow queries the sentinels, and tests each subscription connection with PING:
+// period is the interval at which Follow queries the sentinels, and tests each subscription connection with PING:
 // without PING, a connection to a vanished server would stay open for hours.
-const Period = 10 * time.Second
+const period = 10 * time.Second
 
 // Follow calls foundFunc with each address that Find returns, until ctx ends. It calls Find immediately, every
-// [Period], and when a sentinel announces a failover. Follow subscribes to all sentinels, because a sentinel that is
+// period, and when a sentinel announces a failover. Follow subscribes to all sentinels, because a sentinel that is
 // isolated by a partition announces nothing.
 func (f *Finder) Follow(ctx context.Context, foundFunc func(addr string)) {
 	var hub feed.Hub
@@ -26,7 +26,7 @@ func (f *Finder) Follow(ctx context.Context, foundFunc func(addr string)) {
 		wg.Go(hub.Add(ctx, feed.Source{
 			Target: &f.Sentinels[i],
 			Settings: pipe.Settings{
-				Master: i, Timeout: Period, Heartbeat: Period, ExplainFunc: func(err error) error { return err },
+				Master: i, Timeout: period, Heartbeat: period, ExplainFunc: func(err error) error { return err },
 			},
 			Redial: wire.Redial{Min: time.Second, Max: time.Second},
 		}))
@@ -39,7 +39,7 @@ func (f *Finder) Follow(ctx context.Context, foundFunc func(addr string)) {
 		}
 		select {
 		case <-news:
-		case <-time.After(Period):
+		case <-time.After(period):
 		case <-ctx.Done():
 		}
 	}
