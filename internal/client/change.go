@@ -210,8 +210,8 @@ func (c *Client) Change(ctx context.Context) (p reconfig.Progress, err error) {
 // than the old masters, such as those that were admitted with the default, get the longest max TTL of the old ones.
 //
 // It returns round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not reach a
-// majority of each set; admission.ErrIncomplete if the epoch is even and not final; and ErrInvalid for epoch 0, or one
-// that skips an epoch. Records that were written before a failure stay, and RaiseEpoch may be repeated.
+// majority of each set; admission.ErrIncomplete if the epoch is even and not final; and ErrInvalid for epoch 0. It also
+// fails for an epoch that skips one. Records that were written before a failure stay, and RaiseEpoch may be repeated.
 func (s *Set) RaiseEpoch(ctx context.Context) error {
 	err := s.Clients[0].writeChange(ctx, reconfig.Raise)
 	if err == nil {
