@@ -24,7 +24,8 @@ const (
 	StepPrefix = "check whether the clients use the prefix %q: no master has a record with it"
 
 	stepList = "correct the list of this client: name the masters of the record, by ?name= if they have other addresses " +
-		"here; only redlock set replaces a master"
+		"here; to change the masters, give redlock set a file with these as masters, the new list as next, and the " +
+		"next epoch"
 	stepStray = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of " +
 		"all masters"
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
