@@ -439,7 +439,8 @@ func TestInterruptedCancellationAfterRestarts(t *testing.T) {
 		w.isError(client.SetOf(l).AbortChange(w.withTimeout(190*time.Millisecond)), context.DeadlineExceeded)
 		w.delay(0)
 		for i := range 6 {
-			equal(w, strings.Contains(recordOf(w.masters.Master(i)), "epoch=2"), i == 0 || i > 2, fmt.Sprint("epoch of master ", i))
+			has := strings.Contains(recordOf(w.masters.Master(i)), "epoch=2")
+			equal(w, has, i == 0 || i > 2, fmt.Sprint("epoch of master ", i))
 		}
 		w.stop(1, 2)
 		w.restart(true, 1, 2)

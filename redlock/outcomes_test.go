@@ -132,7 +132,9 @@ var failures = []failure{
 		return try(w, l, did)
 	}},
 	{"ErrTTLTooLong", []error{redlock.ErrTTLTooLong, redlock.ErrInvalid}, false, 0,
-		func(w *cluster, l *redlock.Locker, did func()) error { return try(w, l, did, redlock.WithTTL(time.Minute)) }},
+		func(w *cluster, l *redlock.Locker, did func()) error {
+			return try(w, l, did, redlock.WithTTL(time.Minute))
+		}},
 	{"ErrInvalid", []error{redlock.ErrInvalid, pool.ErrInvalid}, false, 0,
 		func(w *cluster, l *redlock.Locker, did func()) error { return try(w, l, did, redlock.WithTTL(-1)) }},
 	{"ErrTTLTooLong", []error{redlock.ErrTTLTooLong, redlock.ErrNoQuorum}, false, 0,

@@ -168,9 +168,9 @@ func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
 	})
 }
 
-// If a server answers SUBSCRIBE with a transient error, or sends something else than a reply, the connection ends and is
-// made again with pauses, until the subscription is active. Calls, which use another connection, are not affected. What
-// is no reply at all, or is too large, ends any connection: see hostilities.
+// If a server answers SUBSCRIBE with a transient error, or sends something else than a reply, the connection ends and
+// is made again with pauses, until the subscription is active. Calls, which use another connection, are not affected.
+// What is no reply at all, or is too large, ends any connection: see hostilities.
 func TestHostileServer(t *testing.T) {
 	flood := strings.Repeat("*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\nx\r\n", 1000)
 	for name, reply := range map[string]string{

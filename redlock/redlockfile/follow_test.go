@@ -151,10 +151,7 @@ func TestFollowReturnsToTheFileBefore(t *testing.T) {
 	joint := redlock.Configuration{Epoch: 1, Masters: before.Masters, Next: []string{"redis://127.0.0.1:1"}}
 	v := newVolume(t, marshal(t, before))
 	said := make(words, 100)
-	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locker := must.Get(redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(said, nil)))))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
