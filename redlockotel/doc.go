@@ -38,10 +38,10 @@
 //	redlock.masters.spare           {master}     masters that may still fail while locks can be acquired; -1: none can
 //	redlock.file.unusable           1            1 if the client cannot use the masters in its file
 //
-// redlock.held, redlock.waiting, redlock.quorum and those after it, the metrics of masters, and the three counters above redlock.votes are
-// read from the Locker that is passed to Watch, and are exact. The other metrics are derived from events. While the
-// event queue of the Locker is full, events and their spans are dropped: see [redlockinfo.Trace].
-// redlock.events.dropped counts the dropped events.
+// redlock.held, redlock.waiting, redlock.quorum and those after it, the metrics of masters, and the three counters
+// above redlock.votes are read from the Locker that is passed to Watch, and are exact. The other metrics are derived
+// from events. While the event queue of the Locker is full, events and their spans are dropped: see
+// [redlockinfo.Trace]. redlock.events.dropped counts the dropped events.
 //
 // db.client.operation.duration, error.type, db.response.status_code, server.address and server.port follow the semantic
 // conventions. The schema URL of the tracer and the meter contains the version of the conventions. The instrumentation

@@ -118,9 +118,9 @@ func (m *Masters) Dial(ctx context.Context, network, addr string) (net.Conn, err
 // work. Listen cannot be used in synctest bubbles. If Listen returns an error, no port is open.
 func (m *Masters) Listen() ([]string, error) { return m.set.Listen() }
 
-// Take makes another client hold the plain lock of name on every master for ttl, even if the name was held. The previous
-// holder notices at its next extension. To hold a slot of a semaphore, or a name of an RWLock, use a second Locker over
-// [Masters.Pool]. Take panics if the name is invalid or ttl is below 1 ms.
+// Take makes another client hold the plain lock of name on every master for ttl, even if the name was held. The
+// previous holder notices at its next extension. To hold a slot of a semaphore, or a name of an RWLock, use a second
+// Locker over [Masters.Pool]. Take panics if the name is invalid or ttl is below 1 ms.
 func (m *Masters) Take(name string, ttl time.Duration) {
 	checkName("Take", name)
 	if ttl < time.Millisecond {
