@@ -310,7 +310,7 @@ func (m *master) stale(s *session) error {
 
 // FailsOver reports whether master i may be replaced by one of its replicas, because it is behind Sentinel or a
 // cluster. It panics if there is no master i.
-func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != nil }
+func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.FailsOver() }
 
 // Database returns the number of the database of master i, or "" if it is not known. It panics if there is no master i.
 func (t *Transport) Database(i int) string {

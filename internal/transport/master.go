@@ -44,13 +44,6 @@ func (m *master) failure(op string, cause error) *Error {
 	return &Error{Addr: m.Name, User: m.cfg.UserName(), Op: op, Err: cause}
 }
 
-// fail returns an Error of one call. unknown becomes its field Unknown.
-func (m *master) fail(op string, cause error, unknown bool) error {
-	e := m.failure(op, cause)
-	e.Unknown = unknown
-	return e
-}
-
 // server returns the run id of the server of the session, or "" if there is no session.
 func (m *master) server() string {
 	if s := m.state.Load().sess; s != nil {
@@ -63,7 +56,11 @@ func (m *master) server() string {
 func (m *master) pipeSettings() pipe.Settings {
 	return pipe.Settings{
 		Master: m.index, Limit: m.cfg.QueueLimit, Timeout: m.cfg.Timeout, Heartbeat: m.cfg.Heartbeat,
-		ErrorFunc: m.fail,
+		ErrorFunc: func(op string, cause error, unknown bool) error {
+			e := m.failure(op, cause)
+			e.Unknown = unknown
+			return e
+		},
 		ExplainFunc: func(err error) error {
 			_, password := m.cfg.Login()
 			return fault.Explain(err, password, m.cfg.Timeout)

@@ -162,13 +162,13 @@ func (t *Transport) Send(i int, c *frame.Call, stamp Stamp, receiver Receiver) e
 	}
 	if stamp.Session != 0 && stamp.Session != state.sess.id {
 		text := fmt.Sprintf("the session is %d, but the call is stamped for session %d", state.sess.id, stamp.Session)
-		return m.fail(c.Script.Name, fault.New(text, fault.ErrSession), false)
+		return m.failure(c.Script.Name, fault.New(text, fault.ErrSession))
 	}
 	if err := m.stale(state.sess); err != nil {
-		return m.fail("send", err, false)
+		return m.failure("send", err)
 	}
 	if err := state.sess.pipe.Send(c, stamp.Text, receiver); err != nil {
-		return m.fail("send", err, false)
+		return m.failure("send", err)
 	}
 	return nil
 }
