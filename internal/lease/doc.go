@@ -19,17 +19,13 @@
 //   - A repair is queued with Lease.mu held, after a check that the lease has not ended. The state becomes ended under
 //     the same mutex, and the release is queued later. So no repair follows the release of its lease. The acquire was
 //     queued by the goroutine that made the lease live, and comes first.
-//   - A release carries a ballot only if an acquire may still be on its way to the master over another connection. Over
-//     the same connection, the acquire arrives before the release.
 //   - A master counts as having lost the lease if its last answer was "missing", or if its server was replaced or may
 //     have lost data since the master last granted or confirmed the lease or was repaired. A restarted server may have
 //     lost data, unless it is a durable master. The lease ends when the other masters are no quorum.
 //   - A restarted master is sent an extension immediately, and counts as having the lease again when it confirms that
 //     extension. If a majority restarts before the first of them has confirmed the lease, the lease ends, although all
 //     its keys may still exist.
-//   - A master that lacks the lease gets it back by a repair, after a round in which a majority has confirmed the
-//     lease. In a joint configuration, a majority of one set is enough to repair masters that vote. Masters in
-//     quarantine are repaired only after a majority of each set has confirmed the lease.
+//   - A master that lacks the lease gets it back by a repair: see repairable.
 //
 // # What proves that a master has not forgotten
 //
