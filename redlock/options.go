@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
@@ -228,14 +227,12 @@ func WithLabel(label string) Option { return ofLocker(func(c *client.Config) { c
 // has is logged as a warning. An empty name is invalid.
 func WithDurableMasters(first string, more ...string) Option {
 	names := append([]string{first}, more...)
-	return ofLocker(func(c *client.Config) {
-		c.Named, c.Durable = names, func(addr string) bool { return slices.Contains(names, addr) }
-	})
+	return ofLocker(func(c *client.Config) { c.Durable, c.AllDurable = names, false })
 }
 
 // WithAllMastersDurable is [WithDurableMasters] for all masters.
 func WithAllMastersDurable() Option {
-	return ofLocker(func(c *client.Config) { c.Named, c.Durable = nil, func(string) bool { return true } })
+	return ofLocker(func(c *client.Config) { c.Durable, c.AllDurable = nil, true })
 }
 
 // WithTries makes a call poll for at most n attempts, with growing pauses of 10 to 270 ms, instead of waiting in the

@@ -44,21 +44,21 @@ const (
 
 // A Config holds the settings of a client. The fields are set by options of package redlock, which describes them.
 type Config struct {
-	Defaults  Settings // of all calls
-	Prefix    string
-	MaxTTL    time.Duration // 0: the restart guard is off
-	Unguarded bool          // whether an option or a URL has turned the restart guard off
-	Clock     *clock.Clock  // nil: the clock of the transport
-	Trace     *redlockinfo.Trace
-	Log       *slog.Logger
-	Label     string
-	Durable   func(addr string) bool // reports whether a master is declared durable; nil if none is
-	Named     []string               // the names of durable masters, if there is a list
-	Observer  bool                   // whether the client writes no admission records
-	Initial   []Configuration        // initial configurations, indexed by shard; empty: the masters of the transport
-	Shard     scripts.Shard          // the shard of the client, and the number of shards
-	Transport []transport.Option     // for the masters that redlock.Open connects to
-	Public    func(error) error      // returns an *Error in the form that users see
+	Defaults   Settings // of all calls
+	Prefix     string
+	MaxTTL     time.Duration // 0: the restart guard is off
+	Unguarded  bool          // whether an option or a URL has turned the restart guard off
+	Clock      *clock.Clock  // nil: the clock of the transport
+	Trace      *redlockinfo.Trace
+	Log        *slog.Logger
+	Label      string
+	Durable    []string           // the names of durable masters
+	AllDurable bool               // whether all masters are durable
+	Observer   bool               // whether the client writes no admission records
+	Initial    []Configuration    // initial configurations, indexed by shard; empty: the masters of the transport
+	Shard      scripts.Shard      // the shard of the client, and the number of shards
+	Transport  []transport.Option // for the masters that redlock.Open connects to
+	Public     func(error) error  // returns an *Error in the form that users see
 
 	checked Settings // Defaults, checked: of the calls without options
 }
@@ -124,7 +124,7 @@ func Apply[O CallOption](c *Client, opts []O) (*Settings, error) {
 }
 
 // remembers reports whether the master at addr is declared durable.
-func (c *Config) remembers(addr string) bool { return c.Durable != nil && c.Durable(addr) }
+func (c *Config) remembers(addr string) bool { return c.AllDurable || slices.Contains(c.Durable, addr) }
 
 // labelOfProcess returns the default label of a process: the host name, truncated if necessary, and the process id.
 func labelOfProcess(host string, pid int) string {
@@ -169,7 +169,7 @@ func (c *Config) check() error {
 	if c.Log == nil {
 		return Invalid("WithLogger(nil): to log nothing, use slog.New(slog.DiscardHandler)")
 	}
-	if slices.Contains(c.Named, "") {
+	if slices.Contains(c.Durable, "") {
 		return Invalid("the name of a durable master is empty: give names, or WithAllMastersDurable, or neither")
 	}
 	if c.Shard != (scripts.Shard{}) {

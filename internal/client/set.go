@@ -146,7 +146,7 @@ func (s *Set) warn(cfg *Config) {
 			c.warnings = configWarnings(&c.cfg, now, c.pool)
 		}
 	}
-	for _, name := range cfg.Named {
+	for _, name := range cfg.Durable {
 		if !slices.Contains(known, name) {
 			s.Clients[0].warnings = append(s.Clients[0].warnings, warning{level: slog.LevelWarn,
 				text: fmt.Sprintf("redlock: WithDurableMasters: unknown master %q (have %q)", name, known), list: true})
