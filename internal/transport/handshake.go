@@ -76,18 +76,6 @@ func (s *session) askInfo(asked clock.Instant) wire.Question {
 	}}
 }
 
-// askServer reads the run id of the server of a connection. server is "" if the server refuses INFO.
-func askServer(conn *wire.Conn) (server, op string, err error) {
-	op, err = conn.Ask([]wire.Question{{
-		Op: "info", Command: []string{"INFO", "server"}, TakeFunc: func(reply any) error {
-			text, _ := redis.String(reply, nil)
-			server = InfoFields(text)["run_id"]
-			return nil
-		},
-	}})
-	return server, op, err
-}
-
 // ReadInfo parses the reply to an INFO that was sent at asked. It also returns the fields of the reply.
 func (cfg *Config) ReadInfo(asked clock.Instant, reply any) (info Info, fields map[string]string, _ error) {
 	text, err := redis.String(reply, nil)

@@ -87,7 +87,7 @@ func (t *Transport) add(named Master, cfg Config) (number int) {
 		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
 	}
 	if by := cfg.failover; by != nil {
-		source.ServerFunc, source.AskFunc = m.server, askServer
+		source.ServerFunc = m.server
 		t.wg.Go(func() { by.follow(m) })
 	}
 	runFeed := t.hub.Add(m.ctx, source)

@@ -22,12 +22,9 @@ type Source struct {
 	Redial   wire.Redial
 	// ServerFunc, if set, returns the run id of the server to which calls are sent, or "" while no server is connected.
 	// Subscriptions must use the same server, because a script that publishes a message counts only the receivers on the
-	// server that runs the script.
+	// server that runs the script. They may have another one, because a node or a sentinel with outdated data may have
+	// reported another address.
 	ServerFunc func() string
-	// AskFunc, set together with ServerFunc, reads the run id of the server of a connection. If the server refuses,
-	// AskFunc returns "". The servers may differ, because a node or a sentinel with outdated data may have reported
-	// another address.
-	AskFunc func(c *wire.Conn) (server, op string, err error)
 	// IntroductionFunc, if set, returns commands that are sent first. Their replies do not matter.
 	IntroductionFunc func() [][]string
 }
@@ -62,13 +59,18 @@ func (f *feed) run() {
 	}
 }
 
-// greet reads the run id of the server. It does not check whether the server is fit, because a client that receives a
-// message queries all masters before it relies on the message.
+// greet reads the run id of the server, which stays unknown if the server refuses INFO. It does not check whether the
+// server is fit, because a client that receives a message queries all masters before it relies on the message.
 func (f *feed) greet(c *wire.Conn) (op string, err error) {
-	if f.src.ServerFunc != nil {
-		f.server, op, err = f.src.AskFunc(c)
+	if f.src.ServerFunc == nil {
+		return "", nil
 	}
-	return op, err
+	return c.Ask([]wire.Question{{Op: "info", Command: []string{"INFO", "server"}, TakeFunc: func(reply any) error {
+		text, _ := redis.String(reply, nil)
+		_, rest, _ := strings.Cut(text, "\nrun_id:")
+		f.server, _, _ = strings.Cut(rest, "\r")
+		return nil
+	}}})
 }
 
 // await waits for a subscription. It returns false when the master's context ends.
