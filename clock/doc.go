@@ -11,10 +11,8 @@
 //	CLOCK_BOOTTIME     yes                 no                   yes
 //	wall clock         yes                 yes                  no
 //
-// A reading usually needs no system call. The boot clock is the monotonic clock plus the time for which the machine was
-// suspended, and the suspended time is read again only when the wall clock has moved against the monotonic clock: after
-// a suspension, Linux moves the boot clock and the wall clock in one step. On many machines, Linux measures a
-// suspension only in whole seconds, so this package adds one second to the wall clock for each suspension.
+// A reading usually needs no system call. On many machines, Linux measures a suspension only in whole seconds, so this
+// package adds one second to the wall clock for each suspension.
 //
 // If the wall clock is set forward, locks end early, which is safe. If it is set back, the difference of the boot clock
 // is used. On systems other than Linux, Go's monotonic clock replaces the boot clock. On some of these systems, the

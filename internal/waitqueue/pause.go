@@ -100,9 +100,8 @@ func answered(v *round.Vote) bool { return v.Outcome != quorum.Failed && v.Err =
 
 // wakeUpDelayLocked returns how long to wait for further wake-ups; it returns an hour before the first wake-up. After
 // the first wake-up the contender does not wait: the holder has sent its release to all masters together, so on each
-// master the release arrives before the attempt that the wake-up of one master has caused. If such an attempt is lost
-// anyway, the next attempt waits for the wake-ups of a quorum, or for a short delay after the first wake-up. The delay
-// doubles with each further lost attempt.
+// master the release arrives before the attempt that the wake-up of one master has caused. The package documentation
+// says what follows if such an attempt is lost anyway.
 func (n *contention) wakeUpDelayLocked() time.Duration {
 	switch {
 	case n.c.woken == 0:

@@ -19,10 +19,8 @@ const (
 	leastRound       = time.Millisecond       // minimum of the round trip, of which the pauses are multiples
 )
 
-// Try acquires a name for a call that does not wait for another holder. While the votes are split it tries again until
-// limit has passed, so that one of several simultaneous callers wins. The caller with the most votes tries first. The
-// other callers first pause for some more round trips, partly random, in which their votes are rolled back. The pauses
-// grow. If limit is 0, Try makes one attempt.
+// Try acquires a name for a call that does not wait for another holder. While the votes are split it tries again, after
+// pauses that grow (see the package documentation), until limit has passed. If limit is 0, Try makes one attempt.
 //
 // h becomes the first hold of the lease. The calls of this Locker for one name share attempts: see attempt.go. A name
 // that this Locker itself holds is refused without a message; if its lease lingers, h takes it over.
