@@ -99,7 +99,8 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	reader.init(c, name, scripts.Reader)
 	l := c.leases.NewImport(name, &reader.keys, id)
 	l.Inherits(ballot)
-	r := &Request{Op: redlockinfo.OpDowngrade, Name: name, Settings: s, Stats: stats, queue: waitqueue.Shares{Queue: c.queue}}
+	r := &Request{Op: redlockinfo.OpDowngrade, Name: name, Settings: s, Stats: stats,
+		queue: waitqueue.Shares{Queue: c.queue}}
 	return c.takeOver(ctx, r, ballot, l, reader)
 }
 

@@ -14,8 +14,8 @@ import (
 // set is also given to the next set. A master in quarantine may have forgotten a vote for a client that uses only the
 // other set. Such a master is repaired only after a majority of each set has confirmed the lease.
 //
-// If ttl is below the pool's timeout, no master in quarantine is repaired: it may have forgotten the vote for an attempt
-// that could still win after the lease has expired. See "Exclusion" in docs/protocol.md.
+// If ttl is below the pool's timeout, no master in quarantine is repaired: it may have forgotten the vote for an
+// attempt that could still win after the lease has expired. See "Exclusion" in docs/protocol.md.
 func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	t := r.Tally()
 	confirmed, missing := t.Of(quorum.Granted), t.Of(quorum.Missing)
