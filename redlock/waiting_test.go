@@ -537,6 +537,7 @@ func TestWinnerLeavesQueues(t *testing.T) {
 		subtest(t, what, 5, func(w *cluster) {
 			a, b := w.peer("a"), w.peer("b")
 			k := must(a.Lock(w.Context(), "n"))(w)
+			after(time.Millisecond) // all masters have the lock before the other client asks for it
 			c := w.goLock(w.Context(), b, "n").mustWait()
 			refuse(w, a)
 			w.goUnlock(k)
