@@ -392,6 +392,26 @@ func TestMasterWithoutAVoteFromTheStartIsNamed(t *testing.T) {
 	}
 }
 
+// A master that is back, but has refused its last calls, is not said to vote before it grants a lock.
+func TestFailingMasterIsNotSaidToVote(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		var book logbook
+		l := w.locker(book.option())
+		m := w.masters.Master(0)
+		m.Refuse("MISCONF Redis is configured to save RDB snapshots")
+		w.noError(l.Do(w.Context(), "x", nothing))
+		after(time.Second)
+		m.Stop()
+		after(3 * time.Second)
+		m.Restart(false)
+		m.Refuse("")
+		after(40 * time.Second)
+		book.wants(w, 0, "master votes")
+		book.wants(w, 1, "master is failing")
+		book.wants(w, 1, "master grants locks again")
+	})
+}
+
 // A server that closes its connections, for example after a change of passwords, is back at once: that is no warning.
 func TestReconnectIsNoWarning(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

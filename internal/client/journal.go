@@ -189,7 +189,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		j.later(i, *m)
 	case j.back(i) && now.Phase == admission.Voting: // it was away for less than a second
 	case clock: // the wrong clock of a new voter was logged above
-	case known && now.Phase == admission.Voting:
+	case known && m.State == redlockinfo.StateVoting: // one that is failing is logged when it grants a lock
 		j.master(slog.LevelInfo, "redlock: master votes", m)
 	case known && now.Phase != admission.Voting && !admission.EndsSoon(now.Err):
 		j.out(m)
