@@ -16,8 +16,8 @@ import (
 // Follow makes locker use the masters of the file whenever they change, until ctx ends. Held locks are kept. See
 // Admin.Reconfigure of package admin for the configurations that may follow one another. If a configuration cannot be
 // used, Follow logs the error once, with the logger of locker, reports it in [redlock.Stats] (FileUnusable), and tries
-// again, since the masters may allow it later. It logs each change of the configuration, but not the first
-// configuration. The other fields of the file are not read again.
+// again, since the masters may allow it later. It logs each change of the configuration, and that it can be used again,
+// but not the first configuration. The other fields of the file are not read again.
 //
 // Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
 // ConfigMap volume, unless the volume is mounted by subPath.
@@ -33,17 +33,19 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 		if err == nil && given == nil && !slices.ContainsFunc(c.Configurations(), changes) {
 			given = c.Configurations()
 		}
+		news := logged != "" // also if the file is what it was before an error
 		if err == nil && (failed || !reflect.DeepEqual(c.Configurations(), given)) {
-			first := given == nil
+			news = news || given != nil // the first use is no news
 			given = c.Configurations()
 			err = use(ctx, locker, c)
-			if failed = err != nil; !failed {
-				if !first || logged != "" { // the first use is no news, unless an error was logged
-					log.Info("redlock: using the masters of the file", "file", path, "epoch", given[0].Epoch,
-						"list", strings.Join(client.SetOf(locker).Lists(), ","))
-				}
-				logged = ""
+			failed = err != nil
+		}
+		if err == nil {
+			if news {
+				log.Info("redlock: using the masters of the file", "file", path, "epoch", c.Configurations()[0].Epoch,
+					"list", strings.Join(client.SetOf(locker).Lists(), ","))
 			}
+			logged = ""
 		}
 		if ctx.Err() == nil {
 			client.SetOf(locker).FileUnusable.Store(err != nil)

@@ -192,6 +192,44 @@ func (w words) await(t *testing.T, text string) {
 	}
 }
 
+// The log says that a broken file can be used again, and it names the same error again if it comes back.
+func TestFollowLogsThatTheFileIsBack(t *testing.T) {
+	text := marshal(t, redlock.Configuration{Masters: listen(t, 3)})
+	v := newVolume(t, text)
+	var log bytes.Buffer
+	locker, err := redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		redlockfile.Follow(ctx, locker, v.path())
+		close(ended)
+	}()
+	for _, broken := range []bool{true, false, true} {
+		next := text
+		if broken {
+			next = text[:10]
+		}
+		v.swap(next)
+		for end := time.Now().Add(time.Minute); locker.Stats().FileUnusable != broken; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the file is not seen to be broken: %v", broken)
+			}
+		}
+	}
+	cancel()
+	<-ended
+	if err := locker.Close(); err != nil {
+		t.Error(err)
+	}
+	if strings.Count(log.String(), "cannot use the masters of the file") != 2 ||
+		strings.Count(log.String(), "using the masters of the file") != 1 {
+		t.Errorf("want two errors, and between them one record that the file is used; the log is\n%s", log.String())
+	}
+}
+
 func listen(t *testing.T, n int) (urls []string) {
 	t.Helper()
 	masters := redlocktest.New(n)
