@@ -4,10 +4,11 @@ package diagnose
 // Commands are in backquotes. Redis commands are for the master of the finding, unless the step names another server. A
 // test of "redlock check" follows each step on real servers, and fails if a step has no test case.
 const (
-	stepSlow      = "find out why it answers slowly: its load, a slow command (SLOWLOG), or a long way from this host"
-	stepStart     = "start the server; its log shows why it stopped"
-	stepSocket    = "start the server, or correct the path of its socket, or who may use it (unixsocket, unixsocketperm)"
-	stepReach     = "correct the address, or the network between this host and the master"
+	stepSlow   = "find out why it answers slowly: its load, a slow command (SLOWLOG), or a long way from this host"
+	stepStart  = "start the server; its log shows why it stopped"
+	stepSocket = "start the server, or correct the path of its socket, or who may use it (unixsocket, unixsocketperm)"
+	stepReach  = "correct the address, the network between this host and the master, or the limit of this host that " +
+		"the error names"
 	stepOneServer = "let its name lead to one server only, at all times"
 	stepUseTLS    = "the port is one for TLS: use rediss:// instead of redis://"
 
