@@ -113,7 +113,21 @@ func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
 // sentinelAdvice returns the cases of masters behind sentinels.
 func sentinelAdvice() []adviceCase {
 	var port int
+	var down [2]int
 	return []adviceCase{
+		{name: "all sentinels are down", about: "connection", what: "0 of 2 sentinels returned", spoil: func(e *adviceEnv) {
+			for i := range down {
+				var err error
+				if down[i], err = redisproc.FreePort(); err != nil {
+					e.t.Fatal(err)
+				}
+			}
+			e.behind(fmt.Sprint("127.0.0.1:", down[0]), fmt.Sprint("127.0.0.1:", down[1]))
+		}, apply: func(e *adviceEnv, _ *printed) {
+			for _, port := range down {
+				e.sentinel(e.master.Addr(), 2, port)
+			}
+		}},
 		{name: "a sentinel is down", about: "sentinels", what: "does not know its address", spoil: func(e *adviceEnv) {
 			first := e.sentinel(e.master.Addr(), 2, 0)
 			var err error

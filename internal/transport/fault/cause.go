@@ -52,6 +52,7 @@ const (
 	NoLogin
 	WrongLogin
 	SentinelLogin // NoLogin or WrongLogin, of a sentinel
+	NoSentinels   // too few sentinels return the address of the master
 	NoRight
 	MaxClients
 	Protected

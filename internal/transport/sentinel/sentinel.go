@@ -91,8 +91,13 @@ func (f *Finder) unknown(answers []Answer, n, need int) error {
 		texts = append(texts, strings.Join(list, ", ")+": "+text)
 	}
 	slices.Sort(texts)
+	cause := wire.SharedCause(answers)
+	switch cause {
+	case fault.Unknown, fault.NotListening, fault.Closed, fault.Hangs: // the master itself may run
+		cause = fault.NoSentinels
+	}
 	return fault.New(fmt.Sprintf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", n,
-		len(f.Sentinels), f.Name, need, strings.Join(texts, "; ")), wire.SharedCause(answers))
+		len(f.Sentinels), f.Name, need, strings.Join(texts, "; ")), cause)
 }
 
 // Latest returns the place with the largest failover epoch, and the number of answers without an error. Replicas of the
