@@ -65,8 +65,8 @@ func (f *deployment) age(d time.Duration, dead map[int]bool) {
 	}
 }
 
-// If an old master is down, and the clock of another is an hour behind, no reading shows which clock is right: a jump
-// forward must not end the wait for locks early. So set says to start the master, which ends the wait.
+// If an old master hangs, and the clock of another is an hour behind, no reading shows which clock is right: a jump
+// forward must not end the wait for locks early. So set says what ends the wait: the third master.
 func TestFinishNamesClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	f := newChanging(t)
@@ -79,12 +79,12 @@ func TestFinishNamesClocksThatDiffer(t *testing.T) {
 	old[1].Shift(-time.Hour)
 	call(t, exitDone, "next  redlock set --finish "+path, "set", "--raise", "--yes", path)
 	f.age(119*time.Second, nil)
-	f.kill(2)
+	f.freeze(2)
 	const why = "the clocks of old masters differ, and too few can be read to show which are right: start the old masters " +
 		"that are down"
 	call(t, exitDone, "may act without the old ones; not possible now: "+why, "set", path)
 	call(t, exitDanger, why, "set", "--finish", "--yes", path)
-	f.restart(2)
+	f.thaw(2)
 	call(t, exitDone, "", "set", "--finish", "--yes", path)
 }
 

@@ -144,8 +144,8 @@ type Progress struct {
 	RaisedAll bool
 	// Complete reports whether a majority has stored the epoch for long enough: no lease depends on the old masters alone.
 	// Left is the time until Complete becomes true.
-	// Differ reports whether Left is longer than any lock, because the clocks of old masters differ, and too few can be
-	// read to show which are right.
+	// Differ reports whether Left does not get shorter, because the clocks of old masters differ, and too few can be read
+	// to show which are right.
 	Complete bool
 	Left     time.Duration
 	Differ   bool
@@ -162,7 +162,7 @@ type Progress struct {
 
 // Differ says what to do if [Progress] has Differ.
 const Differ = "the clocks of old masters differ, and too few can be read to show which are right: start the old " +
-	"masters that are down, or follow redlock check"
+	"masters that are down, and repeat redlock set --raise; or follow redlock check"
 
 // Look returns the progress of a change. At an odd epoch, it is the change from the old masters to the next masters. At
 // an even epoch, it is the change that has led to the present masters.
@@ -190,12 +190,16 @@ func Look(s Seen) (p Progress) {
 		return p
 	}
 	var lefts []time.Duration
+	inTime := raised // those whose time may count, since a correct clock may have shown it
 	for i := range raised.All() {
 		lefts = append(lefts, s.needed()-s.since(i, s.Masters[i].Read, s.Masters[i].Record.Raised))
+		if min(s.Masters[i].Read, s.latest(i)) < s.Masters[i].Record.Raised {
+			inTime &^= quorum.One(i)
+		}
 	}
 	slices.Sort(lefts)
 	p.Left = max(0, lefts[quorum.Quorum(c.Rule.Old.Len())-1])
-	p.Complete, p.Differ = p.Left == 0, p.Left > s.needed()
+	p.Complete, p.Differ = p.Left == 0, !inTime.MajorityOf(c.Rule.Old)
 	return p
 }
 
