@@ -94,7 +94,8 @@ func connectionAdvice() []adviceCase {
 	return []adviceCase{
 		{name: "a long way", about: "latency", what: "longer than a tenth of the timeout, which is 500ms",
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named(farAway(e)) }, apply: plainURL},
-		{name: "a name of two servers", args: []string{"--bind", "127.0.0.1"}, about: "identity", what: "127.0.0.1, 127.0.0.2",
+		{name: "a name of two servers", args: []string{"--bind", "127.0.0.1"}, about: "identity",
+			what: "127.0.0.1, 127.0.0.2",
 			spoil: func(e *adviceEnv) {
 				_, port, _ := strings.Cut(e.master.Addr(), ":")
 				n, _ := strconv.Atoi(port)
@@ -490,7 +491,7 @@ func recordAdvice() []adviceCase {
 		}, apply: func(e *adviceEnv, _ *printed) {
 			e.flags, e.urls = nil, e.plain
 		}},
-		{name: "hung, and little time to look", brief: true, about: "connection", what: "timed out", spoil: func(e *adviceEnv) {
+		{name: "hung, and little time", brief: true, about: "connection", what: "timed out", spoil: func(e *adviceEnv) {
 			e.flags = []string{"--timeout", "900ms"}
 			e.freeze(1)
 		}, apply: func(e *adviceEnv, f *printed) {

@@ -28,7 +28,7 @@ func certificateAdvice() []adviceCase {
 		{name: "no Redis", about: "connection", what: "malformed",
 			spoil: answers("redis", "HTTP/1.1 400 Bad Request\r\n\r\n"),
 			apply: plainURL},
-		{name: "no Redis, and no end of a line", about: "connection", what: `it answered "220 mail"`, spoil: func(e *adviceEnv) {
+		{name: "no Redis, and no line", about: "connection", what: `it answered "220 mail"`, spoil: func(e *adviceEnv) {
 			e.urls[1] = e.named("redis://" + redistest.Answer(e.t, "127.0.0.1", func(raw net.Conn) {
 				_, _ = raw.Write([]byte("220 mail"))
 				_, _ = io.Copy(io.Discard, raw) // it waits for more

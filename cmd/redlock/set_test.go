@@ -80,8 +80,8 @@ func TestFinishNamesClocksThatDiffer(t *testing.T) {
 	call(t, exitDone, "next  redlock set --finish "+path, "set", "--raise", "--yes", path)
 	f.age(119*time.Second, nil)
 	f.freeze(2)
-	const why = "the clocks of old masters differ, and too few can be read to show which are right: start the old masters " +
-		"that are down"
+	const why = "the clocks of old masters differ, and too few can be read to show which are right: start the old " +
+		"masters that are down"
 	call(t, exitDone, "may act without the old ones; not possible now: "+why, "set", path)
 	call(t, exitDanger, why, "set", "--finish", "--yes", path)
 	f.thaw(2)

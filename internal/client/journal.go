@@ -45,6 +45,7 @@ type journal struct {
 	due    time.Time     // when the next warning is due
 	pause  time.Duration // between the last warning and the next
 	warned bool
+	named  quorum.Set // masters that a warning has named
 	closed bool
 
 	pending      []slog.Attr // of the first release that was not confirmed in the last second; nil if there is none
@@ -189,7 +190,7 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		j.later(i, *m)
 	case j.back(i) && now.Phase == admission.Voting: // it was away for less than a second
 	case clock: // the wrong clock of a new voter was logged above
-	case known && m.State == redlockinfo.StateVoting: // one that is failing is logged when it grants a lock
+	case (j.wasNamed(i) || known) && m.State == redlockinfo.StateVoting: // a failing one is logged when it grants a lock
 		j.master(slog.LevelInfo, "redlock: master votes", m)
 	case known && now.Phase != admission.Voting && !admission.EndsSoon(now.Err):
 		j.out(m)
@@ -197,6 +198,15 @@ func (j *journal) changed(i int, before, now *admission.State, m *redlockinfo.Ma
 		j.later(i, *m)
 	}
 	j.known |= quorum.One(i)
+}
+
+// wasNamed reports whether a warning that no lock can be acquired has named master i since the last call.
+func (j *journal) wasNamed(i int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	was := j.named.Has(i)
+	j.named &^= quorum.One(i)
+	return was
 }
 
 // out logs that a master does not vote.
@@ -413,6 +423,8 @@ func (j *journal) ring() {
 	}
 	j.pause, j.warned = min(2*j.pause, longestSilent), true
 	j.due = j.due.Add(j.pause)
+	v := j.view()
+	j.named |= v.Config.All() &^ v.Voting
 	j.Log(slog.LevelWarn, "redlock: no lock can be acquired",
 		append([]slog.Attr{seconds("for", time.Since(j.since))}, shortage...)...)
 }

@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/dispatch"
+	"github.com/redlock-go/redlock/internal/quorum"
 )
 
 // H101: in an outage each waiting call makes sure that the outage will be logged, but does not count the waiting
@@ -21,6 +23,7 @@ func TestStarvedCallsDoNotCountOneAnother(t *testing.T) {
 		j := &journal{
 			Queue:    dispatch.New(slog.NewTextHandler(log, nil), slog.String("label", "web-1")),
 			shortage: func() []slog.Attr { counted.Add(1); return []slog.Attr{} },
+			view:     func() *admission.View { return &admission.View{Config: &quorum.Config{}} },
 		}
 		defer j.close()
 		for range 1000 {

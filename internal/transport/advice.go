@@ -114,8 +114,8 @@ const (
 	stepPassword      = "set the password in the URL, or with WithCredentials"
 	stepSentinelLogin = "set the user and the password of the sentinels (--sentinel-password-file, " +
 		"WithSentinelCredentials)"
-	stepSentinels = "start the sentinels that the error names, or correct their addresses and rights, or the name of the " +
-		"master in the URL"
+	stepSentinels = "start the sentinels that the error names, or correct their addresses and rights, or the name of " +
+		"the master in the URL"
 	stepLogin     = "set the user and the password of this master: in the URL, with WithCredentials, or with " + provider
 	provider      = "WithCredentialsProvider"
 	stepClients   = "stop a program that holds no locks and has many connections there"
