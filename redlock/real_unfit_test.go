@@ -132,11 +132,11 @@ func TestSameServerTwiceHasOneVote(t *testing.T) {
 	f := newDeployment(t, 2)
 	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())
 	l := f.locker()
-	err := admin.Of(l).Admit(f.withTimeout(2 * time.Second)) // it tries the third master until its context ends
+	err := admin.Of(l).Admit(f.withTimeout(4 * time.Second)) // it tries the third master until its context ends
 	if err == nil || !strings.Contains(err.Error(), "same server") {
 		t.Errorf("Admit: %v, want the duplicate named", err)
 	}
-	lock := must(l.Lock(f.Context(), "n", redlock.WithTries(1)))(f) // two different servers are a majority of three
+	lock := must(l.Lock(f.withTimeout(hang), "n"))(f) // two different servers are a majority of three
 	f.wantHeld(lock, 2)
 	f.noError(lock.Unlock(f.withTimeout(hang)))
 	f.kill(1)

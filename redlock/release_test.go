@@ -310,11 +310,12 @@ func TestRollbackOnlyWhereGranted(t *testing.T) {
 
 // H101, H121: Unlock waits no longer than the lock is valid, also when the masters answer, but take long to reach the
 // release in a full queue. Otherwise the keys expire first, and Unlock and Do return that the lock was lost, although
-// it was valid until it was unlocked.
+// it was valid until it was unlocked. At the end of the test, Close does not give up either while masters answer.
 func TestUnlockInQueueEndsWithValidity(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		l := w.locker()
 		const ttl = 2 * time.Second
+		w.masters.Master(2).ScriptTime(50 * time.Millisecond) // its acquires take five seconds, before its releases
 		var locked, wg sync.WaitGroup
 		locked.Add(100)
 		begin := make(chan struct{})

@@ -52,11 +52,10 @@ type Client struct {
 
 // A lifecycle tracks the calls under way in one client, for Close.
 type lifecycle struct {
-	calls    atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has sent all releases
-	answered atomic.Int64  // number of messages that have been answered
-	closing  chan struct{} // closed when Close begins: waiting calls give up
-	idle     func()        // is called when calls reaches 0; Close waits for that
-	closed   chan struct{} // closed when all goroutines of the client have ended
+	calls   atomic.Int64  // number of calls under way and unanswered messages, plus 1 until Close has sent all releases
+	closing chan struct{} // closed when Close begins: waiting calls give up
+	idle    func()        // is called when calls reaches 0; Close waits for that
+	closed  chan struct{} // closed when all goroutines of the client have ended
 }
 
 // newClient returns a client of s for the masters of t. The caller must call its start method.
@@ -151,7 +150,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	c.leases = lease.NewManager(lease.Env{
 		Sender: c.sender, Clock: c.cfg.Clock, Ballots: c.ballots, View: c.monitor.View, Prefix: prefix,
 		Owner: id, Locker: c.set, Label: c.cfg.Label, Closing: c.closing, Events: c.events,
-		Enter: func() { c.calls.Add(1) }, Leave: c.messageAnswered,
+		Enter: func() { c.calls.Add(1) }, Leave: c.leave,
 	})
 	c.queue = waitqueue.New(waitqueue.Env{
 		Manager: c.leases, Ready: c.monitor.Ready, Changed: c.monitor.Changed,
@@ -177,12 +176,6 @@ func (l *lifecycle) leave() {
 	if l.calls.Add(-1) == 0 {
 		l.idle()
 	}
-}
-
-// messageAnswered ends a message.
-func (l *lifecycle) messageAnswered() {
-	l.answered.Add(1)
-	l.leave()
 }
 
 // Begin begins a call that acquires locks, for which a shutdown of the Set waits. It refuses a nil context. If the
@@ -231,13 +224,13 @@ func (c *Client) close() error {
 	// The pool answers each message within a timeout, unless it waits in a queue while earlier ones are answered.
 	patience := closeTimeouts * c.monitor.View().Config.Slowest
 	for {
-		before := c.answered.Load()
+		before := c.sender.Answers.Load()
 		select {
 		case <-c.closed:
 			return nil
 		case <-time.After(patience):
 		}
-		if c.answered.Load() == before {
+		if c.sender.Answers.Load() == before {
 			return fmt.Errorf("redlock: Close gave up after %v: a call or a callback has not returned", patience)
 		}
 	}

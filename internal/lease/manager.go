@@ -251,7 +251,10 @@ func (m *Manager) Post(set quorum.Set, c *frame.Call) {
 type posted struct{ m *Manager }
 
 // Reply implements transport.Receiver.
-func (p posted) Reply(int, any, error) { p.m.Leave() }
+func (p posted) Reply(int, any, error) {
+	p.m.Sender.Answers.Add(1)
+	p.m.Leave()
+}
 
 // EndAll ends the Manager's goroutine and all leases; afterwards no lease becomes live. It ends the contexts of all
 // leases, and then sends the releases. EndAll does not wait: if there are many leases, a goroutine sends the rest of
