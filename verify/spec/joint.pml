@@ -14,9 +14,9 @@
  * ABORT. With -DABORT a change may be cancelled: clients then use only the old masters again (configuration 3, with epoch
  * 2). The operator first closes the next masters: each gets a record with epoch 2 and the list of the old masters, but
  * without the mark that the old masters may act alone. When a majority of the next masters is closed and votes, the old
- * masters get the record with this mark. A master that loses its data may forget that it is closed, or that the next
- * masters may act alone, because the client that writes its new record knows only epoch 1. The operator looks at the
- * masters directly before each write (with -DPAUSED, the operator may pause between the look and the write).
+ * masters get the record with this mark. A master that loses its data may forget that it is closed, or which masters
+ * may act alone, because the client that writes its new record knows only epoch 1. The operator looks at the masters
+ * directly before each write (with -DPAUSED, the operator may pause between the look and the write).
  *
  * CLAIMS   exclusion   tokens (with -DBALLOTS=1; without ballots, masters of the model accept more than real masters)
  * SWITCHES
@@ -247,7 +247,7 @@ inline forget(t) {            /* a quarantine begins, with a record whose stamp 
   if :: WITHOUT != QUARANTINE -> m[t].quarantine = Q :: else fi;
   if :: m[t].epoch_age > 0 -> m[t].epoch_age = 1 :: else fi; /* the client that writes the new record knows only the epoch */
 #ifdef ABORT
-  m[t].closed = 0;
+  m[t].closed = 0; m[t].back = 0;
   if :: !m[t].epoch_2 -> m[t].final = 0 :: else fi;
 #endif
 #ifdef LOSE_EPOCH
