@@ -149,11 +149,11 @@ var List = []Mutant{
 	{Name: "stray-raised", Wrong: "H182: a change lets a master vote that has lost its data, and was admitted alone by " +
 		"mistake",
 		Suite: "internal/reconfig", Tests: "StrayRecordIsNotRaisedEarly"},
-	{Name: "upcoming", Wrong: "H98: masters that are admitted for the next configuration vote for a client that has only " +
-		"the next masters, beside clients of the old ones: two holders",
+	{Name: "upcoming", Wrong: "H98: masters that are admitted for the next configuration vote for a client that has " +
+		"only the next masters, beside clients of the old ones: two holders",
 		Suite: "redlock", Tests: "PlainListOfNextMastersIsRefused"},
-	{Name: "extend-incomplete", Wrong: "H183: a lock of the next masters alone is kept on masters that have forgotten that " +
-		"they may act alone, so the change is cancelled beside it: two holders",
+	{Name: "extend-incomplete", Wrong: "H183: a lock of the next masters alone is kept on masters that have forgotten " +
+		"that they may act alone, so the change is cancelled beside it: two holders",
 		Suite: "redlock", Tests: "LockEndsWithItsPermission"},
 	{Name: "downgrade-fence", Wrong: "H125: only the first round of a downgrade raises the fence",
 		Suite: "redlock", Tests: "DowngradeOfSeveralRoundsRaisesFences"},
