@@ -32,7 +32,8 @@
 //
 // No clock of a client is used. The time for which a master has had its epoch is the difference between two readings of
 // that master's clock. As long as a minority of a set has a wrong clock, the first one counts as no earlier than a time
-// that some correct clock showed, and the second one as at most 15 s after such a time.
+// that some correct clock showed, and the second one as at most 15 s after such a time. While it is unknown which
+// clocks of the old masters are right, because the others are down, no epoch is raised.
 //
 // A lock of the next set alone is extended and repaired only on masters with its final. If one of them loses its data,
 // and with it this number, the majority that can abort the change has no vote until its quarantine has passed. By then

@@ -209,19 +209,26 @@ func (s Seen) since(i int, read, t int64) time.Duration {
 	return ballot.Span(max(0, min(read, s.latest(i))-t))
 }
 
-// latest returns the latest time that a correct clock of a master may have shown when the records were read. Of the k
-// readings of n masters, f = (n-1)/2 may be wrong, so the (k-f)-th smallest is not later than some correct clock.
+// latest returns the latest time that a correct clock of a master may have shown when the records were read.
 func (s Seen) latest(i int) int64 {
-	own := s.Config.Rule.Of(i).Sets()[0]
+	_, latest := s.bounds(s.Config.Rule.Of(i).Sets()[0])
+	return latest
+}
+
+// bounds returns two bounds of the time that correct clocks of a set showed when the records were read. Of the k
+// readings of n masters, f = (n-1)/2 may be wrong, so the (f+1)-th smallest is not earlier than some correct clock, and
+// the (k-f)-th smallest is not later. Correct clocks differ by up to skew.Window.
+func (s Seen) bounds(set quorum.Set) (earliest, latest int64) {
 	var reads []int64
-	for j := range s.those(own, func(_ int, st *admission.State) bool { return st.Read > 0 }).All() {
+	for j := range s.those(set, func(_ int, st *admission.State) bool { return st.Read > 0 }).All() {
 		reads = append(reads, s.Masters[j].Read)
 	}
-	if len(reads) == 0 {
-		return 0
+	k, f := len(reads), (set.Len()-1)/2
+	if k == 0 {
+		return 0, 0
 	}
 	slices.Sort(reads)
-	return reads[max(0, len(reads)-1-(own.Len()-1)/2)] + skew.Window.Microseconds()
+	return reads[min(f, k-1)], reads[max(0, k-1-f)] + skew.Window.Microseconds()
 }
 
 // needed returns how long a majority of the old masters must have had the epoch. By then the last lock of the old set
@@ -252,9 +259,12 @@ func Raise(s Seen) ([]Writing, error) {
 		return nil, fmt.Errorf("the configuration has epoch 0, the first, which is not written")
 	}
 	w, p := s.writing(c.Rule, record(c)), Look(s)
+	earliest, latest := s.bounds(c.Rule.Old)
 	switch {
 	case p.Skips:
 		return nil, fmt.Errorf("the masters have epoch %d, and no change skips an epoch", p.Latest)
+	case c.Rule.Joint() && earliest > latest: // the records would get a time that may be far ahead
+		return nil, fmt.Errorf("%w: %s", admission.ErrIncomplete, Differ)
 	case !c.Rule.Joint() && !p.OpenAll:
 		return nil, incomplete(p.Open, c.Rule.Old)
 	case !c.Rule.Joint():

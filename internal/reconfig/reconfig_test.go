@@ -162,6 +162,19 @@ func TestJumpedClockShortensNoWait(t *testing.T) {
 	}
 }
 
+// H176: no epoch is raised while it is unknown what time it is: a change could not be finished until a clock that is
+// ahead shows to be right.
+func TestRaiseNeedsTheTime(t *testing.T) {
+	for down, want := range map[quorum.Set]bool{0: true, 0b001: false} {
+		list := having(masters5(), down, func(s *admission.State) { s.Phase = admission.Down })
+		list[1].Read += time.Hour.Microseconds()
+		_, err := Raise(Seen{Config: states[1], Masters: list})
+		if (err == nil) != want || err != nil && !errors.Is(err, admission.ErrIncomplete) {
+			t.Errorf("with the masters %b down, Raise returned %v", down, err)
+		}
+	}
+}
+
 // H98: the epochs in a record are used only if the record lists the masters of this client's configuration.
 func TestRecordsOfAnotherChange(t *testing.T) {
 	joint := conf(1, old, next)
