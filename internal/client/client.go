@@ -224,13 +224,13 @@ func (c *Client) close() error {
 	// The pool answers each message within a timeout, unless it waits in a queue while earlier ones are answered.
 	patience := closeTimeouts * c.monitor.View().Config.Slowest
 	for {
-		before := c.sender.Answers.Load()
+		before := c.sender.Health.Answers.Load()
 		select {
 		case <-c.closed:
 			return nil
 		case <-time.After(patience):
 		}
-		if c.sender.Answers.Load() == before {
+		if c.sender.Health.Answers.Load() == before {
 			return fmt.Errorf("redlock: Close gave up after %v: a call or a callback has not returned", patience)
 		}
 	}

@@ -252,7 +252,7 @@ type posted struct{ m *Manager }
 
 // Reply implements transport.Receiver.
 func (p posted) Reply(int, any, error) {
-	p.m.Sender.Answers.Add(1)
+	p.m.Sender.Health.Answers.Add(1)
 	p.m.Leave()
 }
 

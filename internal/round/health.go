@@ -17,6 +17,9 @@ import (
 // concurrent use.
 type Health struct {
 	onChange func(master int)
+	// Answers counts the votes of all rounds, and the answers to other messages: while it grows, the masters are slow, but
+	// not silent.
+	Answers atomic.Int64
 
 	granted [quorum.Most]atomic.Int64          // time of the last grant, in ns since began; 0: no grant
 	failing [quorum.Most]atomic.Pointer[error] // why a master fails; nil: it does not fail

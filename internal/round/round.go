@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -28,9 +27,6 @@ type Sender struct {
 	Quarantine func(master int, m *admission.State) time.Duration
 	// Health records the votes on acquires, and the errors of other calls.
 	Health *Health
-	// Answers counts the votes of all rounds, and the other answers to this Locker: while it grows, the masters are slow,
-	// but not silent.
-	Answers atomic.Int64
 	// OnVote, if not nil, is called with each vote before the VoteObserver of the round. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
 }
@@ -201,7 +197,7 @@ func (r *Round) Reply(i int, value any, err error) {
 // Record counts the vote of master i. It must be called only once for each master.
 func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
-	r.sender.Answers.Add(1)
+	r.sender.Health.Answers.Add(1)
 	switch { // before the vote counts: a caller of Complete may read the health next
 	case v.Err != nil:
 		r.sender.Health.refused(i, v.Err)
