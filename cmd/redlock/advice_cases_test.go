@@ -109,6 +109,8 @@ func connectionAdvice() []adviceCase {
 			}},
 		{name: "no such socket", about: "connection", what: "no such file",
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix:///nowhere/redis.sock") }, apply: plainURL},
+		{name: "an address of no host", about: "connection", what: "255.255.255.255", // for which the system dials nobody
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named("redis://255.255.255.255:6379") }, apply: plainURL},
 		{name: "too many clients", about: "connection", what: "max number of clients",
 			spoil: func(e *adviceEnv) {
 				for range 10 {
