@@ -47,6 +47,25 @@ func TestFairWaitersAreServedInOrder(t *testing.T) {
 	})
 }
 
+// A lock is not handed off to a later call of its own Locker if that call or the holder is fair.
+func TestFairnessExcludesHandoffs(t *testing.T) {
+	fair := redlock.WithFair()
+	for what, opts := range map[string]struct{ holder, local []redlock.LockOption }{
+		"a fair waiter": {nil, []redlock.LockOption{fair, unpolled}},
+		"a fair holder": {[]redlock.LockOption{fair}, nil},
+	} {
+		subtest(t, what, 5, func(w *cluster) {
+			p := w.peer("p")
+			k := must(p.Lock(w.Context(), "n", opts.holder...))(w)
+			w.delay(time.Millisecond)
+			first := w.goLock(w.Context(), w.peer("other"), "n", fair, unpolled)
+			after(20 * time.Millisecond)
+			second := w.goLock(w.Context(), p, "n", opts.local...)
+			w.inOrder(k, []*call{first, second})
+		})
+	}
+}
+
 // A name becomes free without a release, because its holder was killed. A fair call that comes later does not get
 // the lock: the masters grant it to the first waiter.
 func TestFairCallWaitsBehindEarlierOne(t *testing.T) {
