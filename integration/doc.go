@@ -5,7 +5,7 @@
 //	go test ./integration -long                                  everything
 //	go test ./integration                                        the short set
 //	go test ./integration -run 'TestScenarios/TLS' -v            one scenario, with its effect on users
-//	go test ./integration -run TestNightmare -v -long -nightmare 10m -nightmare-seed 7
+//	go test ./integration -run TestNightmare -v -timeout 0 -long -nightmare 10m -nightmare-seed 7
 //	integration/report.sh                                        regenerates the table of integration/faults.md
 //	integration/matrix.sh                                        every available version of Redis and Valkey
 //
