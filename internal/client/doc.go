@@ -22,7 +22,7 @@
 // # The path of a plain lock
 //
 // From Locker.Lock to the script and back, in order, for a free name and no options. The list has the functions that
-// decide or change something; a hundred small ones, which read a field, count a vote or append a word, are left out.
+// decide or change something; a hundred small ones, which read a field or append a word, are left out.
 //
 //	redlock/locker.go              Locker.Lock
 //	redlock/request.go             request, lock
@@ -50,6 +50,7 @@
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/vote.go       DecodeVote
 //	internal/round/round.go        Round.Record
+//	internal/quorum/tally.go       Tally.Add                       the count, which Tally.Verdict decides
 //	internal/lease/acquire.go      Lease.OnVote
 //	internal/lease/masters.go      recordVoteLocked                which masters have the lease
 //	internal/lease/acquire.go      awaitQuorum, awaitDecision      the call continues; the validity
