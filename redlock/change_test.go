@@ -312,20 +312,27 @@ func TestLockEndsWithItsPermission(t *testing.T) {
 	})
 }
 
+// halfRaised begins a change from three old masters to the next three, and raises the epoch of one old master; two
+// minutes pass. It returns the operator, a client that has only the old masters, and the last configuration.
+func (w *cluster) halfRaised() (operator, late *redlock.Locker, last redlock.Configuration) {
+	_, both, last := w.states(oldThree, []int{3, 4, 5})
+	operator, late = w.readyLocker(w.poolOf(oldThree...)), w.readyLocker(w.poolOf(oldThree...))
+	w.reconfigure(operator, both)
+	w.delay(20 * time.Millisecond)
+	w.isError(client.SetOf(operator).RaiseEpoch(w.withTimeout(70*time.Millisecond)), context.DeadlineExceeded)
+	w.delay(0)
+	for i := range 3 {
+		equal(w, strings.Contains(recordOf(w.masters.Master(i)), "epoch=1"), i == 0, fmt.Sprint("epoch of master ", i))
+	}
+	after(2 * time.Minute)
+	return operator, late, last
+}
+
 // H176: a change is finished only when no lock depends on the old masters alone, even if the clock of one of three old
 // masters has just jumped forward. The first attempt to raise the epoch reached only one master.
 func TestFinishAfterAClockHasJumped(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
-		_, both, last := w.states(oldThree, []int{3, 4, 5})
-		operator, late := w.readyLocker(w.poolOf(oldThree...)), w.readyLocker(w.poolOf(oldThree...))
-		w.reconfigure(operator, both)
-		w.delay(20 * time.Millisecond)
-		w.isError(client.SetOf(operator).RaiseEpoch(w.withTimeout(70*time.Millisecond)), context.DeadlineExceeded)
-		w.delay(0)
-		for i := range 3 {
-			equal(w, strings.Contains(recordOf(w.masters.Master(i)), "epoch=1"), i == 0, fmt.Sprint("epoch of master ", i))
-		}
-		after(2 * time.Minute)
+		operator, late, last := w.halfRaised()
 		k := must(late.Lock(w.Context(), "n"))(w)
 		w.must(client.SetOf(operator).RaiseEpoch(w.Context()))
 		w.setClocks(10*time.Minute, 1)
@@ -341,13 +348,7 @@ func TestFinishAfterAClockHasJumped(t *testing.T) {
 // H176: the same, if the clock of this master was behind when it got the epoch, and is set right afterwards.
 func TestFinishAfterAClockWasBehind(t *testing.T) {
 	virtual(t, 6, func(w *cluster) {
-		_, both, last := w.states(oldThree, []int{3, 4, 5})
-		operator, late := w.readyLocker(w.poolOf(oldThree...)), w.readyLocker(w.poolOf(oldThree...))
-		w.reconfigure(operator, both)
-		w.delay(20 * time.Millisecond)
-		w.isError(client.SetOf(operator).RaiseEpoch(w.withTimeout(70*time.Millisecond)), context.DeadlineExceeded)
-		w.delay(0)
-		after(2 * time.Minute)
+		operator, late, last := w.halfRaised()
 		k := must(late.Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
 		w.setClocks(-10*time.Minute, 1)
 		after(7 * time.Second) // all clients see it
