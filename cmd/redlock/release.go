@@ -103,7 +103,7 @@ func forceRelease(con *console, c *client, name, lease string) error {
 	}
 	several := severalHolders(&w)
 	for _, one := range several {
-		if one.ID == lease || len(several) == 1 {
+		if one.ID == lease || len(several) == 1 && w.ReaderCount < 2 {
 			w.Client, w.Token = one.Client, one.Token
 			break
 		}

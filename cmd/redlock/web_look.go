@@ -342,7 +342,7 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int, pref
 	if m.mayNot {
 		return
 	}
-	_, err := ask(ctx, t, i, frame.Command("set", "SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000"))
+	_, err := ask(ctx, t, i, frame.Command("set", "SET", prefix.Unused(), "0", "XX", "PX", "1000"))
 	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return

@@ -59,7 +59,7 @@ type right struct {
 func newInquiry(opts Options) *inquiry {
 	prefix := scripts.Prefix(opts.Prefix)
 	q := &inquiry{
-		Options: opts, key: prefix.Lock("check of writes"), record: prefix.Admission(), scripts: scripts.Probes(prefix),
+		Options: opts, key: prefix.Unused(), record: prefix.Admission(), scripts: scripts.Probes(prefix),
 	}
 	for _, r := range scripts.Rights {
 		q.rights = append(q.rights, right{rule: r.Rule, on: r.On(), lacking: r.Lacking, probe: r.Probe(prefix)})

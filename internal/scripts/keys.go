@@ -240,5 +240,8 @@ func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind 
 // the names of these channels.
 func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }
 
+// Unused returns a key that is never written, and that no name leads to: for a write that changes nothing.
+func (p Prefix) Unused() string { return string(p) + ":unused" }
+
 // Admission returns the key of the master's admission record.
 func (p Prefix) Admission() string { return string(p) + ":admission" }
