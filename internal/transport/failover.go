@@ -168,7 +168,7 @@ func (stop *Stopping) readSettings(settings map[string]string, err error) {
 // Danger returns why a lock may have two holders while a partition isolates the master, and the step that prevents
 // this. Both are "" if a lock cannot have two holders.
 func (stop *Stopping) Danger(rule Promotion, info *Info, user string) (what, do string) {
-	replicas := max(rule.Replicas, info.Replicas, 1)
+	replicas := max(rule.Replicas, info.Replicas)
 	longest := min(longestLag, (rule.After - slack).Truncate(time.Second))
 	switch {
 	case !info.stopsScripts():
@@ -179,6 +179,9 @@ func (stop *Stopping) Danger(rule Promotion, info *Info, user string) (what, do 
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%.120v)", stop.err), stepNoConfig
 	case stop.err != nil:
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", stop.err), fmt.Sprintf(ConfigRight, user)
+	case stop.replicas == 0 && replicas == 0:
+		return "its min-replicas-to-write is 0, and it has no replica: one that is added may be promoted",
+			fmt.Sprintf(stepAll, "min-replicas-to-write", 1)
 	case stop.replicas < replicas:
 		return fmt.Sprintf("its min-replicas-to-write is %d, but it has %s that may be promoted", stop.replicas,
 			Count(replicas, "replica")), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)

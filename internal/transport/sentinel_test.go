@@ -68,7 +68,7 @@ func TestDangerousReplicaSettings(t *testing.T) {
 		{Stopping{replicas: 1, lag: 3 * s}, Promotion{0, 5 * s}, 0, ""},
 		{Stopping{replicas: 1, lag: 3 * s}, Promotion{2, 5 * s}, 2, "that may be promoted"},
 		{Stopping{replicas: 1, lag: 3 * s}, Promotion{1, 5 * s}, 2, "that may be promoted"},
-		{Stopping{replicas: 0, lag: 3 * s}, Promotion{0, 5 * s}, 0, "that may be promoted"},
+		{Stopping{replicas: 0, lag: 3 * s}, Promotion{0, 5 * s}, 0, "it has no replica"},
 		{Stopping{replicas: 2, lag: 4 * s}, Promotion{2, 5 * s}, 2, "min-replicas-max-lag is 4s"},
 		{Stopping{replicas: 2, lag: 0}, Promotion{2, 5 * s}, 2, "min-replicas-max-lag is 0s"},
 		{Stopping{replicas: 2, lag: 10 * s}, Promotion{2, 12 * s}, 2, ""},
