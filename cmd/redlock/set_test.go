@@ -96,6 +96,7 @@ func TestSetRejectsInvalidFiles(t *testing.T) {
 		`{"epoch":1,"masters":["x"]}`:   "needs next masters",
 		`{"epoch":0,"masters":["x:1"]}`: "redis://",
 		`{"epoch":0,"more":1}`:          "more",
+		`{"epoch":0}}`:                  "unexpected text after",
 	} {
 		writeFile(t, path, text)
 		call(t, exitUsage, want, "set", path)

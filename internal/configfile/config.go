@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,7 +65,7 @@ func Read(path string) (*Config, error) {
 	if err := d.Decode(c); err != nil {
 		return nil, fmt.Errorf("%s: invalid configuration of masters: %w", path, err)
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) { // Decoder.More would miss a trailing bracket
 		return nil, fmt.Errorf("%s: unexpected text after the configuration of masters", path)
 	}
 	paths := []*string{&c.CA, &c.Cert, &c.Key, &c.PasswordFile, &c.SentinelPasswordFile}
@@ -108,11 +109,8 @@ func (c *Config) checkChange() error {
 
 // CheckConfiguration returns an error if the epoch, the masters or the next masters are invalid.
 func (c *Config) CheckConfiguration() error {
-	text, err := json.Marshal(c.Configuration)
-	if err == nil {
-		_, err = redlock.ParseConfiguration(text)
-	}
-	return err
+	own := client.Configuration(c.Configuration)
+	return own.Check()
 }
 
 func (c *Config) tls() (*tls.Config, error) {
