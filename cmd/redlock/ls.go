@@ -97,12 +97,17 @@ type scanned struct {
 	err   error // why the scan is incomplete
 }
 
+// keys returns the prefix of the keys on the masters of t.
+func (c *client) keys(t *transport.Transport) scripts.Prefix {
+	return scripts.Prefix(c.config.Prefix + t.Bucket().Tag())
+}
+
 // scan scans the keys of all masters concurrently for names with this prefix. On each master, it ends after most names.
 func (c *client) scan(ctx context.Context, prefix string, most int) (list []*scanned) {
 	var wg sync.WaitGroup
 	var steps atomic.Int64
 	for k, t := range c.pools {
-		keys := scripts.Prefix(c.config.Prefix + t.Bucket().Tag())
+		keys := c.keys(t)
 		for i := range t.N() {
 			m := &scanned{names: make(map[string]bool), shard: k, addr: t.Addr(i)}
 			list = append(list, m)

@@ -264,7 +264,7 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
 			last := w.states[m.key()]
 			m.mayNot, m.tried = last.mayNot, maps.Clone(last.tried)
-			wg.Go(func() { m.ask(ctx, t, i, scripts.Prefix(w.config.Prefix)) })
+			wg.Go(func() { m.ask(ctx, t, i, w.keys(t)) })
 		}
 	}
 	wg.Wait()

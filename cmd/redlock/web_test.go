@@ -25,6 +25,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // reporter is a script that sends the content of a frame to the test every 100 ms, and types the reply into the search
@@ -158,7 +159,7 @@ func (f *votingDeployment) page(token string) http.Handler {
 }
 
 // looker returns a webLooker of the deployment.
-func (f *votingDeployment) looker() *webLooker {
+func (f *deployment) looker() *webLooker {
 	f.t.Helper()
 	masters := redlock.Configuration{Masters: f.urls}
 	c := &configfile.Config{Configuration: masters, Prefix: "redlock"}
@@ -266,6 +267,22 @@ func TestPageSeesRefusedWrites(t *testing.T) {
 	}
 	if log, _ := f.do(1, "ACL", "LOG").([]any); len(log) != 1 || log[0].([]any)[1] != int64(1) { // its count
 		t.Errorf("the page was refused a write more than once: %s", log)
+	}
+}
+
+// The buckets of a cluster have their own keys, which other nodes need not have: the page tries its writes on these.
+func TestPageSeesAFullCluster(t *testing.T) {
+	t.Parallel()
+	s := cluster(t)
+	redistest.Do(t, s, "CLUSTER", "DELSLOTS", redistest.Do(t, s, "CLUSTER", "KEYSLOT", scripts.Prefix("redlock").Unused()))
+	redistest.Do(t, s, "CONFIG", "SET", "maxmemory", "1")
+	w := (&deployment{t: t, urls: []string{"redis+cluster://" + s.Addr() + "?buckets=2&allow=two-holders"}}).looker()
+	w.settled(t.Context())
+	v, _ := w.masters(t.Context())
+	if !slices.ContainsFunc(v.Findings, func(f redlockinfo.Finding) bool {
+		return f.About == "writes" && strings.Contains(f.What, "OOM")
+	}) {
+		t.Errorf("the page finds %+v", v.Findings)
 	}
 }
 
