@@ -167,7 +167,7 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // means that too few masters can vote, that the votes stayed split, or that the masters keep the name for a waiter, for
 // up to a second, which does not take it.
 //
-// A Locker limits the number of attempts under way to between 64 and 1024; the limit falls when replies take longer.
+// The number of attempts under way is limited to between 64 and 1024 for each shard, fewer when replies take longer.
 // Beyond the limit Lock waits until ctx ends. TryLock waits for ten times the timeout of the pool ([pool.WithTimeout]),
 // 5 s by default, and then fails with [ErrOverloaded].
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {

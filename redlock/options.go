@@ -95,7 +95,7 @@ func WithAsyncUnlock() LockOption { return ofLock(func(s *client.Settings) { s.A
 //
 // A lock lingers only if all of these are true: it has tokens left (100 000 for each acquire from the masters); no call
 // of this Locker waits for the name; this client is subscribed to its inbox on a quorum of masters; and fewer than 1000
-// locks of this Locker linger. Locks with a minimum hold, and those of [Locker.RWLock] and [Locker.LockAll], do not
+// locks of its shard linger. Locks with a minimum hold, and those of [Locker.RWLock] and [Locker.LockAll], do not
 // linger. [Locker.Shutdown] and [Locker.Close] release lingering locks.
 func WithLinger(d time.Duration) LockOption { return ofLock(func(s *client.Settings) { s.Linger = d }) }
 

@@ -27,7 +27,7 @@ const (
 	checkPause    = time.Second
 )
 
-// A journal writes the log of one Locker.
+// A journal writes the log of one client.
 type journal struct {
 	*dispatch.Queue
 	shortage func() []slog.Attr // see Client.shortage

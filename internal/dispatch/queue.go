@@ -13,7 +13,7 @@ import (
 // capacity is the maximum number of pending events. An event takes about 250 bytes.
 const capacity = 1 << 14
 
-// A Queue delivers the events of one Locker. All methods are safe for concurrent use, and none of them blocks.
+// A Queue delivers the events of one client. All methods are safe for concurrent use, and none of them blocks.
 type Queue struct {
 	handler slog.Handler
 	label   slog.Attr // an attribute of every record

@@ -19,7 +19,7 @@ const (
 	mostRounds  = 1024
 )
 
-// A limiter bounds the number of rounds of one Locker that are under way. A Manager has one limiter for acquires and
+// A limiter bounds the number of rounds of one client that are under way. A Manager has one limiter for acquires and
 // one for re-entries. So the queues to the masters stay short, and messages that are not bounded, such as releases and
 // heartbeats, are sent soon. Calls beyond the bound wait in the order of their arrival.
 //

@@ -53,7 +53,7 @@ type Waiters interface {
 	Listen(l *Lease)
 }
 
-// Env holds what all leases of one Locker share.
+// Env holds what all leases of one client share.
 type Env struct {
 	Sender  *round.Sender
 	Clock   *clock.Clock
@@ -71,7 +71,7 @@ type Env struct {
 	Enter, Leave func()
 }
 
-// A Manager acquires leases, and extends and ends all live leases of one Locker. Of its methods for other packages,
+// A Manager acquires leases, and extends and ends all live leases of one client. Of its methods for other packages,
 // only Acquire waits for the network.
 type Manager struct {
 	Env

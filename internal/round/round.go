@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 )
 
-// A Sender sends rounds. All rounds of one Locker share it.
+// A Sender sends rounds. All rounds of one client share it.
 type Sender struct {
 	Pool  *transport.Transport
 	Clock *clock.Clock

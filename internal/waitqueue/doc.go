@@ -1,4 +1,4 @@
-// Package waitqueue decides which call of one Locker contends for a name, and when that call makes its attempts.
+// Package waitqueue decides which call of one client contends for a name, and when that call makes its attempts.
 //
 // The masters enforce the one rule of waiting: a free name belongs to the first waiter in the queue whose entry has not
 // expired. When that waiter is woken, it has one second to acquire the name. This package is the client's part of
@@ -10,7 +10,7 @@
 //	                          ▼      │times       ▼ without the masters
 //	                         waits ──┘          holder
 //
-// Of the calls of one Locker that wait for one name, the first by priority and time of call is the contender. The
+// Of the calls of one client that wait for one name, the first by priority and time of call is the contender. The
 // others wait in the local queue and cost the masters nothing. After the last Unlock, the lease may be handed off to
 // the first call in the local queue (see package lease). Otherwise the lease is released, and that call becomes the
 // contender. A fair call in the local queue costs the masters a little: it subscribes to the inbox when it enters the

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Env holds what a Queue uses of its Locker.
+// Env holds what a Queue uses of its client.
 type Env struct {
 	Manager *lease.Manager
 	// Ready waits for a view in which an attempt makes sense. Changed returns a channel that is closed when the view
@@ -30,7 +30,7 @@ type Env struct {
 	OwnHold func(l *lease.Lease)
 }
 
-// A Queue holds the waiting calls of one Locker. Its methods are safe for concurrent use.
+// A Queue holds the waiting calls of one client. Its methods are safe for concurrent use.
 type Queue struct {
 	Env
 
@@ -108,7 +108,7 @@ const (
 	abandoned                    // the call has given up
 )
 
-// New makes the Queue of one Locker.
+// New makes the Queue of one client.
 func New(env Env) *Queue {
 	return &Queue{
 		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), refused: make(map[*Call]bool),
