@@ -55,22 +55,18 @@
 //
 // # Limits
 //
-// Wrong clocks of any minority of the masters, however wrong and whenever they jump, make no second holder, except as
-// follows. Not tolerated: eviction or manual deletion of lock keys; a master's machine that is restored from a
-// snapshot; an admission record that comes back without the locks while its server runs (FLUSHALL and RESTORE, DEBUG
-// RELOAD, SWAPDB of a copy), unless it is one of the last eight that each client has read, and each client has since
-// read another or found none; a majority of the masters of a shard that keep the records of an earlier number of
-// shards, if a client still has that number; all masters of a client's only set that lose their data after a change of
-// the number of shards that this client has not seen; a master's clock that jumps by more than 15 s, and back again,
-// before all clients have read the clocks twice (6 s); a majority of clocks that jump forward together; a wrong clock
-// of a master that has reached maxmemory; correct clocks that differ by more than 15 s; two servers behind one name
-// (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
-// connection; clients with different max TTLs or timeouts; clients with different lists of masters during an outage
-// (docs/change.md); clocks that were far ahead and are set right, if masters then lose data or are changed; a virtual
-// machine that is frozen and whose clock is set back within one validity; a process that is copied while it holds a
-// lock; a machine both of whose clocks stop, if its clients do not reach, within one validity, a majority of masters
-// whose clocks did not stop with it. If they do, the masters' time shows the stop within 3 s. If the clocks of a
-// majority of the masters are set back by d, the names of dead holders stay locked for d longer; redlock release
-// --force helps. The order of waiters is best effort. docs/protocol.md has the protocol, the argument for its safety,
-// and what each message must prove.
+// Wrong clocks of any minority of the masters make no second holder, however wrong they are and whenever they jump. What
+// can make one:
+//
+//   - lock keys that are evicted or deleted by hand, a master's machine that is restored from a snapshot, or an
+//     admission record that comes back without the locks while its server runs;
+//   - a clock that jumps by more than 15 s, and back again before all clients have read it twice (6 s), or the clocks of
+//     a majority that jump forward together;
+//   - clients with other max TTLs or timeouts, or with other masters during an outage (docs/change.md), and two servers
+//     behind one name (DNS, virtual IP);
+//   - a process that is copied while it holds a lock, or a machine that is frozen and whose clock is set back.
+//
+// If the clocks of a majority are set back by d, the names of dead holders stay locked for d longer; redlock release
+// --force helps. The order of waiters is best effort. docs/protocol.md has the whole list under "Limits", the protocol,
+// the argument for its safety, and what each message must prove.
 package redlock
