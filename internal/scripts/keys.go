@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/redlock-go/redlock/internal/frame"
 )
 
 // The defaults of a deployment.
@@ -58,34 +55,6 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// MaxValue is the maximum length of a value in bytes.
-const MaxValue = 1 << 10
-
-// A Value is a text that the holder of a lease shows to other clients, with a version that grows with each change. It
-// has the form in which masters store it after the ballot of the lease. "" means that there is no value.
-type Value string
-
-// NewValue returns a value, or an error if text is too long or not UTF-8.
-func NewValue(version int64, text string) (Value, error) {
-	switch {
-	case len(text) > MaxValue:
-		return "", fmt.Errorf("the value has %d bytes, the maximum is %d", len(text), MaxValue)
-	case !utf8.ValidString(text):
-		return "", fmt.Errorf("the value %.80q is not UTF-8: encode it, for example in hexadecimal", text)
-	}
-	return Value(string(frame.AppendDigits([]byte{' '}, version)) + " " + text), nil
-}
-
-// Next returns the value that replaces value, with the next version; the first one is 1. Its errors are those of
-// NewValue.
-func (value Value) Next(text string) (Value, error) {
-	version := int64(0)
-	if value != "" {
-		version, _ = strconv.ParseInt(string(value[1:17]), 10, 64) // NewValue wrote 16 digits
-	}
-	return NewValue(version+1, text)
-}
-
 // CheckName returns an error if name is invalid. A name must be valid UTF-8, because JSON, logs and metrics could show
 // two different invalid names as the same text.
 func CheckName(name string) error {
@@ -99,85 +68,6 @@ func CheckName(name string) error {
 		return fmt.Errorf("the name of the lock, %q, is not UTF-8: encode it, for example in hexadecimal", name)
 	}
 	return nil
-}
-
-// A Role is the role of a lease. The role determines which scripts are sent for the lease.
-type Role uint8
-
-// The roles. A name has plain locks, or readers and writers, or the slots of a semaphore.
-const (
-	Plain  Role = iota // the only holder of a plain lock, or of a slot
-	Reader             // one of many readers that hold a readers-writer lock
-	Writer             // the only holder of a readers-writer lock
-)
-
-// mark returns the suffix of the number in a lease id that shows the role.
-func (role Role) mark() string { return [...]string{"", "r", "w"}[role] }
-
-// Fields of the hash of a name besides the leases, and values of FieldKind.
-const (
-	FieldFence = "fence" // the largest ballot that was accepted for the name, or that a release has ended
-	FieldReads = "reads" // the largest ballot that was accepted from a reader
-	FieldQueue = "queue" // present while clients may wait
-	FieldKept  = "kept"  // how long the key outlives its lease, in ms; absent: FenceKept
-	FieldKind  = "kind"  // absent for plain locks
-	KindLock   = "lock"  // in replies, for a name of plain locks
-	KindShared = "readers-writer"
-)
-
-// kindSemaphore is the kind of a semaphore, before its size.
-const kindSemaphore = "semaphore "
-
-// SemaphoreSize returns the size of the semaphore of which a name is according to its kind, or 0 for other kinds.
-func SemaphoreSize(kind string) int {
-	text, ok := strings.CutPrefix(kind, kindSemaphore)
-	size, err := strconv.Atoi(text)
-	if !ok || err != nil || size < 1 || size > MaxSlots {
-		return 0
-	}
-	return size
-}
-
-// MaxSlots is the maximum size of a semaphore.
-const MaxSlots = 100
-
-// A Slot is one of the locks of a semaphore.
-type Slot struct {
-	Number int // from 1 to Of; 0: not a slot
-	Of     int // the size of the semaphore
-}
-
-// slotMark separates, in the name of a slot, the name of the semaphore from the slot.
-const slotMark = "\xff"
-
-// Name returns the name under which a client knows a slot of a semaphore. The name is not UTF-8, so it differs from
-// each name that a caller may lock: see CheckName.
-func (s Slot) Name(semaphore string) string {
-	return semaphore + slotMark + s.String()
-}
-
-// String returns the number and the size, as in "2/3".
-func (s Slot) String() string { return strconv.Itoa(s.Number) + "/" + strconv.Itoa(s.Of) }
-
-// parseSlot parses the result of Slot.String. It returns the zero Slot for any other text.
-func parseSlot(text string) (s Slot) {
-	number, of, _ := strings.Cut(text, "/")
-	s.Number, _ = strconv.Atoi(number)
-	s.Of, _ = strconv.Atoi(of)
-	if s.Number < 1 || s.Number > s.Of || s.Of > MaxSlots || s.String() != text {
-		return Slot{}
-	}
-	return s
-}
-
-// CutSlot returns the name that the caller uses: of a slot, the name of its semaphore. It also returns the slot, which
-// is the zero Slot for other names.
-func CutSlot(name string) (string, Slot) {
-	semaphore, slot, found := strings.Cut(name, slotMark)
-	if !found {
-		return name, Slot{}
-	}
-	return semaphore, parseSlot(slot)
 }
 
 // Keys holds the key of one name in one role, for use in many calls. The scripts derive the other keys of the name from

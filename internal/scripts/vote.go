@@ -69,7 +69,7 @@ type Vote struct {
 	Time int64
 	// Record is the master's admission record (Abstained, Refused); "" if it has none.
 	Record string
-	// Kind is the kind of the name, if that is not the kind of the call (OtherKind): see KindOf.
+	// Kind is the kind of the name, if that is not the kind of the call (OtherKind): see FieldKind.
 	Kind string
 }
 
