@@ -47,6 +47,23 @@ func (r request) acquire(ctx context.Context) (*Lock, error) {
 	})
 }
 
+// acquiring runs f, which acquires a lock, as a traced call. It returns the lock and the error that users see.
+func acquiring(
+	ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*client.Stats) (*client.Lock, error),
+) (k *Lock, err error) {
+	err = traced(ctx, c, op, name, func(t *tracedCall) error {
+		held, err := f(t.rounds())
+		if err != nil {
+			return public(err)
+		}
+		k = &Lock{held}
+		held.Public = k
+		t.set(k.Token(), 0)
+		return nil
+	})
+	return k, err
+}
+
 // opOf returns the Op of a call for a plain lock or that of a writer.
 func opOf(wait bool) redlockinfo.Op {
 	if wait {

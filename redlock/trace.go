@@ -88,23 +88,6 @@ func traced(ctx context.Context, c *client.Client, op redlockinfo.Op, name strin
 	return err
 }
 
-// acquiring runs f, which acquires a lock, as a traced call. It returns the lock and the error that users see.
-func acquiring(
-	ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*client.Stats) (*client.Lock, error),
-) (k *Lock, err error) {
-	err = traced(ctx, c, op, name, func(t *tracedCall) error {
-		held, err := f(t.rounds())
-		if err != nil {
-			return public(err)
-		}
-		k = &Lock{held}
-		held.Public = k
-		t.set(k.Token(), 0)
-		return nil
-	})
-	return k, err
-}
-
 // within returns the context in which a Do continues: the result of the Do callback, if there is one.
 func within(ctx context.Context, c *client.Client, name string) context.Context {
 	do := c.Trace().Do

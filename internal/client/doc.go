@@ -1,7 +1,6 @@
-// Package client is the lock on one set of masters. Package redlock is its API: it turns options into [Settings],
-// chooses the client of a name if there are several shards ([Set]), traces calls, and turns each [Error] into a
-// LockError. The simulator, and tests that need a clock, an observer or a shard of their own, pass the options of this
-// package.
+// Package client is the lock on one set of masters. Package redlock is its API: it declares the options, chooses the
+// client of a name if there are several shards ([Set]), traces calls, and turns each [Error] into a LockError. The
+// simulator, and tests that need a clock, an observer or a shard of their own, pass the options of this package.
 //
 // # The parts of a client
 //
@@ -22,12 +21,13 @@
 // # The path of a plain lock
 //
 // From Locker.Lock to the script and back, in order, for a free name and no options. The list has the functions that
-// decide or change something; a hundred small ones, which read a field or append a word, are left out.
+// decide or change something; a hundred small ones, which read a field or append a word, are left out, and so are those
+// that undo a count at the end (End, leave, limiter.leave).
 //
 //	redlock/locker.go              Locker.Lock
 //	redlock/request.go             request, lock
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
-//	redlock/request.go             acquire
+//	redlock/request.go             acquire, acquiring              the options; at the end the Lock, or the error
 //	internal/client/acquire.go     CheckName, Client.Acquire
 //	internal/client/client.go      enter                           counts the call, for Close
 //	internal/client/acquire.go     grant
@@ -36,9 +36,8 @@
 //	internal/waitqueue/contend.go  join                            the contender of the name
 //	internal/waitqueue/contend.go  contend, next, prepare
 //	internal/monitor/api.go        Ready                           waits if a quorum may vote soon
-//	internal/lease/acquire.go      Manager.Acquire, send
+//	internal/lease/acquire.go      Manager.Acquire, send           a lease with a new id
 //	internal/lease/limiter.go      enter                           not too many rounds at once
-//	internal/lease/acquire.go      newLease
 //	internal/round/round.go        Sender.New
 //	internal/ballot/propose.go     Ballots.Propose                 the token
 //	internal/ballot/propose.go     Term                            when the masters free the name
@@ -49,7 +48,7 @@
 //	internal/scripts/acquire.lua   the vote of one master
 //	internal/round/round.go        Round.Reply
 //	internal/scripts/vote.go       DecodeVote
-//	internal/round/round.go        Round.Record
+//	internal/round/round.go        Round.Record                    the bookkeeping of a vote ends before Done
 //	internal/quorum/tally.go       Tally.Add                       the count, which Tally.Verdict decides
 //	internal/lease/acquire.go      Lease.OnVote
 //	internal/lease/masters.go      recordVoteLocked                which masters have the lease
@@ -64,7 +63,7 @@
 // Each of the following plugs in at one place. Where that place is on the path, it is a function with nothing special
 // to do for a plain lock:
 //
-//	redlock/trace.go               acquiring                       tracing: posts the event of the call
+//	redlock/trace.go               traced                          tracing: posts the event of the call
 //	internal/client/set.go         Set.Of                          shards: the client of the name
 //	internal/client/config.go      Apply                           options: the settings and terms of the call
 //	internal/client/acquire.go     owned                           re-entry: the lock that the context owns
@@ -85,10 +84,9 @@
 //     for a duration), or of lease.Terms if the lease needs it. Say in LockAll (all.go; Hold.ApplyTerms, if the option
 //     must not apply before all names are locked), Semaphore (semaphore.go), RWLock (shares.go), Lead and Hold.Reenter
 //     whether it applies. An example, and the table in docs/guide.md.
-//   - A script: X.lua, its SHA and All in internal/scripts/script.go, encode.go, decode.go, rights.go, its reference in
-//     internal/scripts/reference with its case in Eval, and "Calls" in docs/protocol.md.
-//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes,
-//     the words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
-//   - A command: a file in cmd/redlock, rootCommand in main.go (and ofLocks, if it has exit statuses of its own),
-//     doc.go, and redlock.1, which "redlock man" prints.
+//   - A script: in internal/scripts X.lua, its SHA and All in script.go, encode.go, decode.go (vote.go has acquires and
+//     extensions), rights.go, its reference in package reference with its case in Eval, and "Calls" in
+//     docs/protocol.md.
+//   - A command: in cmd/redlock a file (commands.go has those about all masters), rootCommand in main.go (and ofLocks,
+//     if it has exit statuses of its own), doc.go, and redlock.1, which "redlock man" prints.
 package client

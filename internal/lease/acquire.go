@@ -73,8 +73,9 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
 		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, nil))
 	}
-	l := m.newLease(a.Name, a.Keys, a.Ticket)
-	l.waiter = a.Waiter
+	l := &Lease{m: m, Name: a.Name, keys: a.Keys, ticket: a.Ticket, waiter: a.Waiter}
+	//mutant:new-ids -> l.identify(uint64(len(a.Name)))
+	l.identify(m.nextNumber())
 	l.active.Store(true)
 	r := m.Sender.New(view, a.Op, l)
 	r.Key, r.LeaseID, r.Waiter = a.Keys.Lock(), l.ID, a.Ticket != nil
@@ -96,14 +97,6 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	l.sent.touchAll(view, sent, last)
 	r.RecordSkipped()
 	return l, r, nil
-}
-
-// newLease makes a lease with a new id.
-func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
-	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
-	//mutant:new-ids -> l.identify(uint64(len(name)))
-	l.identify(m.nextNumber())
-	return l
 }
 
 // nextNumber returns the number of the next lease. A running process can be copied, for example if one snapshot of its

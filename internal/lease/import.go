@@ -10,8 +10,8 @@ import (
 
 // NewImport makes a lease that is to replace the lease with the id previous.
 func (m *Manager) NewImport(name string, keys *scripts.Keys, previous string) *Lease {
-	l := m.newLease(name, keys, nil)
-	l.replaces = previous
+	l := &Lease{m: m, Name: name, keys: keys, replaces: previous}
+	l.identify(m.nextNumber())
 	return l
 }
 
