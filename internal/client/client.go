@@ -157,7 +157,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 		Subscribe: func() waitqueue.Subscription { return c.pool.Subscribe(prefix.Inbox(id), c.queue) },
 		Starved:   c.journal.starved, OwnHold: c.events.ownHold,
 	})
-	c.leases.Waiters = c.queue
+	c.leases.LocalQueue = c.queue
 }
 
 // enter begins a call and reports whether the client is open. The caller must call leave only if enter returns true.

@@ -67,7 +67,7 @@ func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *
 	k.init(c, from.name, scripts.Plain)
 	l := c.leases.NewImport(from.name, &k.keys, from.id)
 	r := &Request{Op: redlockinfo.OpImport, Name: from.name, Settings: s, Stats: stats, queue: c.queue}
-	return c.takeOver(ctx, r, from.token, l, k)
+	return c.importLease(ctx, r, from.token, l, k)
 }
 
 // Downgrade implements Downgrade of package redlock.
@@ -101,11 +101,11 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	l.Inherits(ballot)
 	r := &Request{Op: redlockinfo.OpDowngrade, Name: name, Settings: s, Stats: stats,
 		queue: waitqueue.Shares{Queue: c.queue}}
-	return c.takeOver(ctx, r, ballot, l, reader)
+	return c.importLease(ctx, r, ballot, l, reader)
 }
 
-// takeOver takes over an exported lock, whose largest ballot was token, with the lease l, and makes k its first hold.
-func (c *Client) takeOver(ctx context.Context, r *Request, token int64, l *lease.Lease, k *Lock) (*Lock, error) {
+// importLease takes over an exported lock, whose largest ballot was token, with the lease l, and makes k its first hold.
+func (c *Client) importLease(ctx context.Context, r *Request, token int64, l *lease.Lease, k *Lock) (*Lock, error) {
 	began, s := c.cfg.Clock.Now(), r.Settings
 	r.Wait = true
 	err := c.limited(ctx, s.WaitLimit, s.QuorumWait, func(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 
 // onView handles a new View. It informs the leases, and logs and traces each master whose state has changed.
 func (c *Client) onView(last, next *admission.View) {
-	c.leases.Changed(last, next)
+	c.leases.ViewChanged(last, next)
 	if last.Config != next.Config {
 		c.introduce(next.Config)
 	}

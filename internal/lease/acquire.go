@@ -78,7 +78,7 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	l.identify(m.nextNumber())
 	l.active.Store(true)
 	r := m.Sender.New(view, a.Op, l)
-	r.Key, r.LeaseID, r.Waiter = a.Keys.Lock(), l.ID, a.Ticket != nil
+	r.Key, r.LeaseID, r.Ticketed = a.Keys.Lock(), l.ID, a.Ticket != nil
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
 		m.rounds.leave(true)
@@ -209,7 +209,7 @@ func (h *Hold) Start(l *Lease, terms *Terms) error {
 	h.beginLocked(l, terms, now)
 	l.listenInTimeLocked(now)
 	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
-	view := l.m.View() // read after Add, because Manager.Changed handles later changes
+	view := l.m.View() // read after Add, because Manager.ViewChanged handles later changes
 	l.on.lose(l.on.has &^ same(l.sent.view, view))
 	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
 	why := l.goneLocked()

@@ -48,10 +48,10 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
 	b.Manager = NewManager(Env{
 		Sender: b.Sender, Clock: b.Bed.Clock, Ballots: b.Bed.Ballots, View: b.view,
-		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
+		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, LocalQueue: b,
 		Enter: b.enter, Leave: func() {},
 	})
-	b.OnView = b.Manager.Changed
+	b.OnView = b.Manager.ViewChanged
 	t.Cleanup(func() {
 		b.EndAll()
 		<-b.Stopped()
@@ -66,7 +66,7 @@ func (b *managerBed) enter() {
 	}
 }
 
-// Listen implements Waiters.
+// Listen implements LocalQueue.
 func (b *managerBed) Listen(*Lease) {}
 
 // terms returns the terms that the tests use: a TTL of 10 s, with extension.
@@ -138,7 +138,7 @@ func (b *managerBed) Ended(*Lease)                             { b.logf("ended")
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
 func (b *managerBed) KeepIdle(*Lease) bool                     { return false }
 
-// Successor implements Waiters.
+// Successor implements LocalQueue.
 func (b *managerBed) Successor(string, time.Duration, time.Duration) *Successor {
 	if b.next == nil {
 		return nil

@@ -104,12 +104,12 @@ func (e ending) finish() (r *round.Round) {
 	//mutant:contexts-before-release -> defer e.endContexts()
 	e.endContexts()
 	if e.why.joins {
-		l.m.Waiters.Releasing(l)
+		l.m.LocalQueue.Releasing(l)
 	}
 	if e.why.sends {
 		r = l.release()
 	}
-	l.m.Waiters.Ended(l)
+	l.m.LocalQueue.Ended(l)
 	switch {
 	case e.why.lost:
 		l.m.Events.Lost(l, e.why.err)

@@ -68,7 +68,7 @@ func (l *Lease) unaddressLocked() {
 func (l *Lease) listenLocked() {
 	if !l.inbox.listens {
 		l.inbox.listens = true
-		l.m.Waiters.Listen(l)
+		l.m.LocalQueue.Listen(l)
 	}
 }
 

@@ -73,7 +73,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 		return false
 	case l.value != "": // the value is that of the last holder
 		return false
-	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
+	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.LocalQueue.MayIdle(l):
 		return false
 	}
 	l.ownership.endHoldsLocked(ErrReleased)

@@ -34,10 +34,10 @@ type Events interface {
 	Released(h *Hold, err error) // the ownership ended by Unlock, export or hand-off, or its Manager closed
 }
 
-// Waiters is the local queue. Leases call it directly, and not through Events, because waking the next waiter is part
+// LocalQueue is the local queue. Leases call it directly, and not through Events, because waking the next waiter is part
 // of locking, not of tracing. Its methods do not block, and are called with no lock held unless their comments say
 // otherwise.
-type Waiters interface {
+type LocalQueue interface {
 	Releasing(l *Lease) // the release is about to be sent
 	Ended(l *Lease)     // the lease is no longer held here
 	// MayIdle reports whether l may linger: no call waits for the name, and messages from a quorum of masters can arrive.
@@ -55,17 +55,17 @@ type Waiters interface {
 
 // Env holds what all leases of one client share.
 type Env struct {
-	Sender  *round.Sender
-	Clock   *clock.Clock
-	Ballots *ballot.Ballots
-	View    func() *admission.View
-	Prefix  scripts.Prefix
-	Owner   string // the UUID with which the ids of its leases and waiters begin
-	Locker  any    // equal for all shards of one Locker, which share one order of names: see OutOfOrder
-	Label   string // human-readable name of the client, from WithLabel
-	Closing <-chan struct{}
-	Events  Events
-	Waiters Waiters // set before the first lease
+	Sender     *round.Sender
+	Clock      *clock.Clock
+	Ballots    *ballot.Ballots
+	View       func() *admission.View
+	Prefix     scripts.Prefix
+	Owner      string // the UUID with which the ids of its leases and waiters begin
+	Locker     any    // equal for all shards of one Locker, which share one order of names: see OutOfOrder
+	Label      string // human-readable name of the client, from WithLabel
+	Closing    <-chan struct{}
+	Events     Events
+	LocalQueue LocalQueue // set before the first lease
 	// Enter is called when a message is sent without a call that waits for the answer, and Leave when the answer has
 	// arrived. Close of the Locker waits for these answers, because the pool may be closed afterwards.
 	Enter, Leave func()
@@ -209,9 +209,9 @@ func unsure(now *admission.View, up quorum.Set) quorum.Set {
 	return up.Where(func(i int) bool { return now.Masters[i].Stamp == "" })
 }
 
-// Changed handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases
+// ViewChanged handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases
 // that a newly reachable master lacks, so that the master is repaired.
-func (m *Manager) Changed(old, now *admission.View) {
+func (m *Manager) ViewChanged(old, now *admission.View) {
 	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)
 	if forgot|up == 0 {
 		return

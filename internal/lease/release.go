@@ -194,7 +194,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		l.mu.Unlock()
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
-		if !l.m.Waiters.KeepIdle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
+		if !l.m.LocalQueue.KeepIdle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
 			l.EndIdle()
 		}
 		return nil
@@ -251,7 +251,7 @@ func (h *Hold) successorLocked(now clock.Instant) *Successor {
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
 		return nil
 	}
-	return l.m.Waiters.Successor(l.Name, l.validity.left(now), l.validity.ttl)
+	return l.m.LocalQueue.Successor(l.Name, l.validity.left(now), l.validity.ttl)
 }
 
 // handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. On

@@ -60,12 +60,12 @@ type VoteObserver interface {
 
 // A Round is one script sent to all masters. Make it with New or Init. It is safe for concurrent use.
 type Round struct {
-	Op      string
-	View    *admission.View
-	Start   clock.Instant // before the first byte was queued
-	Key     string        // the name, for errors
-	LeaseID string        // the id in an acquire
-	Waiter  bool          // whether the acquire has a ticket
+	Op       string
+	View     *admission.View
+	Start    clock.Instant // before the first byte was queued
+	Key      string        // the name, for errors
+	LeaseID  string        // the id in an acquire
+	Ticketed bool          // whether the acquire has a ticket
 
 	sender   *Sender
 	observer VoteObserver // nil if there is none
@@ -201,7 +201,7 @@ func (r *Round) Record(i int, v Vote) {
 	switch { // before the vote counts: a caller of Complete may read the health next
 	case v.Err != nil:
 		r.sender.Health.refused(i, v.Err)
-	case v.Outcome == quorum.Granted && r.LeaseID != "" && !r.Waiter:
+	case v.Outcome == quorum.Granted && r.LeaseID != "" && !r.Ticketed:
 		r.sender.Health.grants(i)
 	}
 	r.mu.Lock()

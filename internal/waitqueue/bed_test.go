@@ -47,7 +47,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	}
 	manager := lease.NewManager(lease.Env{
 		Sender: p.Sender, Clock: p.Bed.Clock, Ballots: p.Ballots, View: view,
-		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p, Waiters: p,
+		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p, LocalQueue: p,
 		Enter: func() {}, Leave: func() {},
 	})
 	p.Queue = New(Env{
@@ -55,7 +55,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 		Subscribe: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p.Queue) },
 		Starved:   func() {}, OwnHold: func(*lease.Lease) {},
 	})
-	p.OnView = manager.Changed
+	p.OnView = manager.ViewChanged
 	p.Run()
 	t.Cleanup(func() {
 		manager.EndAll()

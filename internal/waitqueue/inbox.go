@@ -32,7 +32,7 @@ func (q *Queue) unsubscribeLocked(c *Call) {
 	}
 }
 
-// Listen implements lease.Waiters.
+// Listen implements lease.LocalQueue.
 func (q *Queue) Listen(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,14 +13,14 @@ func (q *Queue) StopLingering() {
 	q.noLinger = true
 }
 
-// MayIdle implements lease.Waiters.
+// MayIdle implements lease.LocalQueue.
 func (q *Queue) MayIdle(l *lease.Lease) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.mayIdleLocked(l) != nil
 }
 
-// KeepIdle implements lease.Waiters.
+// KeepIdle implements lease.LocalQueue.
 func (q *Queue) KeepIdle(l *lease.Lease) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -197,7 +197,7 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 	nq.holder, nq.refusal = l, heldLocally
 }
 
-// Ended implements lease.Waiters. It records that l is no longer held here, and makes the first call in the local queue
+// Ended implements lease.LocalQueue. It records that l is no longer held here, and makes the first call in the local queue
 // the contender.
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
@@ -213,7 +213,7 @@ func (q *Queue) Ended(l *lease.Lease) {
 	}
 }
 
-// Successor implements lease.Waiters. It considers only the first call in the local queue, so that no other call
+// Successor implements lease.LocalQueue. It considers only the first call in the local queue, so that no other call
 // overtakes that call.
 func (q *Queue) Successor(name string, left, ttl time.Duration) *lease.Successor {
 	q.mu.Lock()

@@ -62,7 +62,7 @@ func (q *Queue) removeWaiter(keys *scripts.Keys, t *scripts.Ticket, set quorum.S
 	q.Manager.Post(set, q.Manager.View().Encoder.Release(keys, scripts.Ending{Waiter: t}))
 }
 
-// Releasing implements lease.Waiters. It makes a fair call that is first in the local queue join the masters' queues
+// Releasing implements lease.LocalQueue. It makes a fair call that is first in the local queue join the masters' queues
 // just before the release of l is sent, over the same connections. Otherwise the release would wake another client's
 // waiter, although the call came first. The message is a release without a lease, which only puts the waiter into the
 // queues.
