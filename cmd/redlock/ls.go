@@ -202,7 +202,7 @@ func nextKeys(
 // ask sends a call to master i, and returns the reply.
 func ask(ctx context.Context, t *transport.Transport, i int, call *frame.Call) (any, error) {
 	came := make(reply, 1)
-	if err := t.Send(i, call, transport.Stamp{}, came); err != nil {
+	if err := t.Send(i, call, transport.Condition{}, came); err != nil {
 		return nil, err
 	}
 	select {

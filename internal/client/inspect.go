@@ -292,7 +292,7 @@ func (c *Client) toAll(ctx context.Context, view *admission.View, call *frame.Ca
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
 		// A server that has taken the place of the one in the View may have other data.
-		if err := c.pool.Send(i, call, transport.Stamp{Session: view.Masters[i].Session}, came); err != nil {
+		if err := c.pool.Send(i, call, transport.Condition{Session: view.Masters[i].Session}, came); err != nil {
 			came <- answer{i, nil, err}
 		}
 	}

@@ -241,7 +241,7 @@ func (m *Manager) ViewChanged(old, now *admission.View) {
 func (m *Manager) Post(set quorum.Set, c *frame.Call) {
 	for i := range set.All() {
 		m.Enter()
-		if m.Sender.Pool.Send(i, c, transport.Stamp{}, posted{m}) != nil { // a master that is down is not notified
+		if m.Sender.Pool.Send(i, c, transport.Condition{}, posted{m}) != nil { // a master that is down is not notified
 			m.Leave()
 		}
 	}

@@ -47,11 +47,11 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 		err := fault.ErrSession
 		if s := l.sent.session(i); s != 0 {
 			// The acquire was sent over the same connection, and arrives first: the release needs no ballot.
-			err = m.Sender.Pool.Send(i, plain, transport.Stamp{Session: s}, r)
+			err = m.Sender.Pool.Send(i, plain, transport.Condition{Session: s}, r)
 		}
 		if errors.Is(err, fault.ErrSession) {
 			end.Ballot = l.sent.last(i)
-			err = m.Sender.Pool.Send(i, view.Encoder.Release(l.keys, end), transport.Stamp{}, r)
+			err = m.Sender.Pool.Send(i, view.Encoder.Release(l.keys, end), transport.Condition{}, r)
 		}
 		if err != nil {
 			r.Skip(i, round.Vote{Err: err})

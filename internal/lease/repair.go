@@ -48,7 +48,7 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	l.sent.touchRepair(view, i, ballot)
 	master := &view.Masters[i]
 	// The next extension shows whether the repair succeeded.
-	_ = m.Sender.Pool.Send(i, call, transport.Stamp{Session: master.Session, Text: master.Stamp}, &repairing{l, r})
+	_ = m.Sender.Pool.Send(i, call, transport.Condition{Session: master.Session, Stamp: master.Stamp}, &repairing{l, r})
 }
 
 // A repairing receives the reply to a repair that r justified.

@@ -82,7 +82,7 @@ func (m *Monitor) sendStep(i int, req scripts.AdmitRequest, done func(error)) {
 		})
 	})
 	call := m.view.Load().Encoder.Admit(req)
-	if err := m.settings.Pool.Send(i, call, transport.Stamp{Session: session}, answer); err != nil {
+	if err := m.settings.Pool.Send(i, call, transport.Condition{Session: session}, answer); err != nil {
 		answer(nil, err)
 	}
 }

@@ -120,7 +120,7 @@ func (r *Round) SendAll(c *frame.Call, ttl time.Duration, need Need) (sent quoru
 		v := r.sender.Refusal(r.View, i, ttl, need)
 		if v.Err == nil {
 			m := &r.View.Masters[i]
-			v.Err = r.sender.Pool.Send(i, c, transport.Stamp{Session: m.Session, Text: m.Stamp}, r)
+			v.Err = r.sender.Pool.Send(i, c, transport.Condition{Session: m.Session, Stamp: m.Stamp}, r)
 		}
 		if v.Err != nil {
 			r.Skip(i, v)

@@ -49,7 +49,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 					t.Errorf("the error does not contain %[2]q: %[1]s", err, want)
 				}
 			}
-			for _, err := range []error{err, p.Send(0, inspect("x"), Stamp{}, newMailbox())} {
+			for _, err := range []error{err, p.Send(0, inspect("x"), Condition{}, newMailbox())} {
 				if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, ":wrong@") {
 					t.Errorf("the error contains a password: %s", text)
 				}

@@ -60,7 +60,7 @@ func TestMovingSlotEndsConnection(t *testing.T) {
 			return s.Err == nil && s.Session != session
 		}
 		f.set(func() { f.answer = func([]string) string { return reply } })
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err == nil || !Answered(err) {
+		if _, err := call(t, p, 0, inspect("x"), Condition{}); err == nil || !Answered(err) {
 			t.Errorf("%q: the call returned %v", reply, err)
 		}
 		redistest.Eventually(t, "second connection", reconnected)

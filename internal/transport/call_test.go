@@ -104,7 +104,7 @@ func (m *mailbox) next(t testing.TB) answer {
 }
 
 // call sends a call and waits for the reply. It returns the error of Send or of the reply.
-func call(t testing.TB, p *Transport, i int, c *frame.Call, st Stamp) (any, error) {
+func call(t testing.TB, p *Transport, i int, c *frame.Call, st Condition) (any, error) {
 	t.Helper()
 	box := newMailbox()
 	if err := p.Send(i, c, st, box); err != nil {

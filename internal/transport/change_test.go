@@ -29,7 +29,7 @@ func grown(t *testing.T, f func(t *testing.T, ms ears, p *Transport)) {
 
 func ask(t *testing.T, p *Transport, i int) error {
 	t.Helper()
-	_, err := call(t, p, i, inspect("a"), Stamp{})
+	_, err := call(t, p, i, inspect("a"), Condition{})
 	return err
 }
 

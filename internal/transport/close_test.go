@@ -21,7 +21,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 		srv.hang()
 		box := newMailbox()
 		for range 3 {
-			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
+			must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
 			synctest.Wait()
 		}
 		var last Event
@@ -49,7 +49,7 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 				t.Errorf("the error of reply %d is %v", i, a.err)
 			}
 		}
-		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, fault.ErrPoolClosed) ||
+		if err := p.Send(0, inspect("x"), Condition{}, box); !errors.Is(err, fault.ErrPoolClosed) ||
 			!strings.Contains(err.Error(), "the pool is closed") {
 			t.Errorf("Send after Close returned %v", err)
 		}
@@ -91,13 +91,13 @@ func TestCloseUnderLoad(t *testing.T) {
 			}
 			p.Pending(i)
 			p.AddPending(i, pendingRelease("n", 1, "a"))
-			if p.Send(i, inspect("x"), Stamp{}, &again) == nil {
+			if p.Send(i, inspect("x"), Condition{}, &again) == nil {
 				sent.Add(1)
 			}
 		}
 		for i := range p.N() {
 			for range 100 {
-				must.Do(t, p.Send(i, inspect("x"), Stamp{}, &again))
+				must.Do(t, p.Send(i, inspect("x"), Condition{}, &again))
 				sent.Add(1)
 			}
 		}
@@ -189,12 +189,12 @@ func TestPasswordsInsideErrorTexts(t *testing.T) {
 			srv.set(func() { srv.extra = "" })
 			waitUp(t, p)
 			srv.hang()
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, fault.ErrTimeout) {
+			if _, err := call(t, p, 0, inspect("x"), Condition{}); !errors.Is(err, fault.ErrTimeout) {
 				t.Errorf("password %q: the call to a hung server returned %v", word, err)
 			}
 			srv.resume()
 			_ = p.Close()
-			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, fault.ErrPoolClosed) {
+			if err := p.Send(0, inspect("x"), Condition{}, newMailbox()); !errors.Is(err, fault.ErrPoolClosed) {
 				t.Errorf("password %q: Send after Close returned %v", word, err)
 			}
 		})

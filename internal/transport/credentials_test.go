@@ -160,7 +160,7 @@ func failingProvider(t *testing.T, problem func(ctx context.Context) error, says
 		t.Fatalf("the reason is %v", err)
 	}
 	mustNotShow(t, err)
-	if _, err := call(t, p, 1, inspect("x"), Stamp{}); err != nil {
+	if _, err := call(t, p, 1, inspect("x"), Condition{}); err != nil {
 		t.Errorf("a call to the other master failed: %v", err)
 	}
 	v.set(nil)

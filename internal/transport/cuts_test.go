@@ -127,7 +127,7 @@ func sendAtRandom(p *Transport, rnd *rand.Rand, g, calls int) []*ticket {
 	for n := range calls {
 		k := &ticket{id: fmt.Sprintf("%d-%d", g, n)}
 		i := rnd.IntN(p.N())
-		st := Stamp{Session: state(p, i).Session}
+		st := Condition{Session: state(p, i).Session}
 		one := lua("x", "return 1", k.id)
 		if rnd.IntN(4) > 0 {
 			one, k.id = acquireOf(k.id, 7), testPrefix.Lock(k.id)

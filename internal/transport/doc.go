@@ -21,6 +21,9 @@
 //	(append)      (takes the whole queue,       (in the order of writing)
 //	               flushes once)
 //
+// In package pipe, Pipe.Send queues a call; write waits for calls (await) and writes them at once (writeBatch,
+// frame.Call.Append); read takes each reply (pop) and gives it to the Receiver (deliver).
+//
 //	goroutine    one per      lives            does
 //	master.run   master       New .. Close     dials, shakes hands, reads replies while a session is up, backs off
 //	feed.run     master       New .. Close     the same for the subscription connection, while there are subscriptions
@@ -70,8 +73,8 @@
 //     Reply, and no part of its call is ever written.
 //   - Calls to one master are written and answered in the order of their Sends; [Transport.Send] documents the one
 //     exception.
-//   - A call is written only on the session that was up at its Send, and a stamped call only on the session of its
-//     stamp. Only pending releases are resent on another connection.
+//   - A call is written only on the session that was up at its Send, and a call with a [Condition] only on its
+//     session. Only pending releases are resent on another connection.
 //   - Error.Unknown is true if and only if a byte of the call may have been written and the reply was not read. If
 //     Error.Unknown is false, the call had no effect, or the master answered the call with an error reply.
 //   - Replies use at most a megabyte of memory per connection. Connections made by a *redis.Pool are trusted instead.

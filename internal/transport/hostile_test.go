@@ -122,7 +122,7 @@ func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
 			most)
 	}
 	settle(5 * time.Second)
-	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+	if _, err := call(t, p, 0, inspect("x"), Condition{}); err != nil {
 		t.Errorf("%s: the master did not come up again: %v", at, err)
 	}
 	if event := state(p, 1); event.Session != 1 {
@@ -142,7 +142,7 @@ func askOne(t *testing.T, p *Transport, i int) {
 	t.Helper()
 	start, to := time.Now(), make(slot, 1)
 	var a answer
-	if err := p.Send(i, inspect("x"), Stamp{}, to); err != nil {
+	if err := p.Send(i, inspect("x"), Condition{}, to); err != nil {
 		a.err = err
 	} else {
 		a = <-to

@@ -235,7 +235,7 @@ func TestWallClockSetBackDelaysNothing(t *testing.T) {
 			t.Errorf("a second after the cut the state is %+v", event)
 		}
 		srv.hang()
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, fault.ErrTimeout) {
+		if _, err := call(t, p, 0, inspect("x"), Condition{}); !errors.Is(err, fault.ErrTimeout) {
 			t.Errorf("a call to a hung master returned %v", err)
 		}
 		srv.resume()

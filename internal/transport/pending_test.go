@@ -39,7 +39,7 @@ func releaseCalls(srv *fake) [][]string {
 func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
 		srv.hang()
-		_ = p.Send(0, inspect("lost"), Stamp{}, newMailbox())
+		_ = p.Send(0, inspect("lost"), Condition{}, newMailbox())
 		pass(time.Second)
 		if !p.AddPending(0, pendingRelease("n", 7, "a")) || !p.AddPending(0, pendingRelease("n", 5, "b", "a")) ||
 			!p.AddPending(0, pendingRelease("m", 3, "c")) {
@@ -52,7 +52,7 @@ func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 		defer p.Watch(func(event Event) {
 			if event.Err == nil && !first {
 				first = true
-				_ = p.Send(0, inspect("x"), Stamp{}, newMailbox())
+				_ = p.Send(0, inspect("x"), Condition{}, newMailbox())
 			}
 		})()
 		srv.resume()
@@ -173,7 +173,7 @@ func TestConnectionEndIsNoReply(t *testing.T) {
 		pass(2800 * time.Millisecond)
 		srv.hang()
 		pass(300 * time.Millisecond) // the heartbeat and the release are sent
-		must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
+		must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
 		srv.resume() // the heartbeat is refused
 		if a := box.next(t); a.err == nil || Answered(a.err) || NotLoaded(a.err) || Transient(a.err) {
 			t.Errorf("the error of a call without a reply is %v", a.err)
@@ -181,7 +181,7 @@ func TestConnectionEndIsNoReply(t *testing.T) {
 		if n := p.Pending(0); n != 1 {
 			t.Errorf("%d releases are pending after the end of the connection", n)
 		}
-		if err := p.Send(0, inspect("x"), Stamp{}, box); err == nil || Answered(err) {
+		if err := p.Send(0, inspect("x"), Condition{}, box); err == nil || Answered(err) {
 			t.Errorf("the error of a call that was not sent is %v", err)
 		}
 		srv.set(func() { srv.info = "" })

@@ -18,10 +18,10 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 	p := open(t, []string{srv.URL()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
 	waitUp(t, p)
 	write := lua("write", "return redis.call('SET', 'k', 'v')")
-	must.Get(call(t, p, 0, write, Stamp{}))(t)
+	must.Get(call(t, p, 0, write, Condition{}))(t)
 	old := state(p, 0)
 	srv.Do("REPLICAOF", "127.0.0.1", other.Port())
-	_, err := call(t, p, 0, write, Stamp{})
+	_, err := call(t, p, 0, write, Condition{})
 	var e *Error
 	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("a call to a replica returned %v", err)
@@ -72,7 +72,7 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 					t.Errorf("the text %q is not in the error %q", s, err)
 				}
 			}
-			err = p.Send(0, inspect("x"), Stamp{}, newMailbox())
+			err = p.Send(0, inspect("x"), Condition{}, newMailbox())
 			if !errors.Is(err, fault.ErrRefused) || !errors.Is(err, fault.ErrDown) {
 				t.Errorf("Send to an unfit master returned %v", err)
 			}

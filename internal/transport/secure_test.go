@@ -82,7 +82,7 @@ func everyScript(t *testing.T, p *Transport, name string) {
 	t.Helper()
 	up := state(p, 0)
 	admitted := func(c *frame.Call) scripts.Admission {
-		v, err := call(t, p, 0, c, Stamp{})
+		v, err := call(t, p, 0, c, Condition{})
 		if err != nil {
 			t.Fatalf("the admission failed: %v", err)
 		}
@@ -102,7 +102,7 @@ func everyScript(t *testing.T, p *Transport, name string) {
 		t.Errorf("the master was not admitted: %+v", now)
 	}
 	for i, c := range scene(up, name) {
-		if _, err := call(t, p, 0, c, Stamp{Session: up.Session, Text: scripts.StampOf(now.Record)}); err != nil {
+		if _, err := call(t, p, 0, c, Condition{Session: up.Session, Stamp: scripts.StampOf(now.Record)}); err != nil {
 			t.Errorf("call %d (%s) failed: %v", i, c.Script.Name, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 func deniedScript(t *testing.T, p *Transport) error {
 	up := state(p, 0)
 	for _, c := range append([]*frame.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
-		_, err := call(t, p, 0, c, Stamp{})
+		_, err := call(t, p, 0, c, Condition{})
 		// The error of a command that is denied inside a script may lack the word NOPERM.
 		for _, denial := range []string{"NOPERM", "can't run this command", "has no permissions"} {
 			if err != nil && strings.Contains(err.Error(), denial) {
@@ -192,7 +192,7 @@ func TestUnixSocketAndDatabase(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{"unix://" + srv.Unix() + "?db=5"})
 	waitUp(t, p)
-	must.Get(call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Stamp{}))(t)
+	must.Get(call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Condition{}))(t)
 	if got := srv.Text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
 		t.Errorf("the keyspace of the server is %s", got)
 	}
@@ -224,7 +224,7 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 			slow := lua("slow",
 				"local t = redis.call('TIME') repeat local n = redis.call('TIME') "+
 					"until n[1] ~= t[1] or n[2] - t[2] > 100000 return 1")
-			if _, err := call(t, p, 0, slow, Stamp{}); err != nil {
+			if _, err := call(t, p, 0, slow, Condition{}); err != nil {
 				t.Errorf("the read timeout of the *redis.Pool applies to a call: %v", err)
 			}
 		})
@@ -261,7 +261,7 @@ func TestTLS(t *testing.T) {
 	waitUp(t, p)
 	box := newMailbox()
 	for range 1000 {
-		must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
+		must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
 	}
 	for range 1000 {
 		if a := box.next(t); a.err != nil {

@@ -29,14 +29,14 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 			box := newMailbox()
 			c := lua("incr", script, fmt.Sprint("counter", g))
 			if g == 0 { // also loads the script for the other senders
-				if _, err := call(t, p, 0, c, Stamp{}); err != nil {
+				if _, err := call(t, p, 0, c, Condition{}); err != nil {
 					t.Error(err)
 				}
 				srv.Do("DEL", "counter0")
 			}
 			srv.Do("SCRIPT", "LOAD", script)
 			for range each {
-				if err := p.Send(0, c, Stamp{}, box); err != nil {
+				if err := p.Send(0, c, Condition{}, box); err != nil {
 					t.Error(err)
 					return
 				}
@@ -65,7 +65,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	const rounds, each = 20, 25
 	for range rounds {
 		for range each {
-			must.Do(t, p.Send(0, c, Stamp{}, box))
+			must.Do(t, p.Send(0, c, Condition{}, box))
 		}
 		srv.Do("SCRIPT", "FLUSH")
 	}
@@ -81,7 +81,7 @@ func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
 	if got := srv.Text("GET", "n"); got != fmt.Sprint(rounds*each) {
 		t.Errorf("the script ran %s times, want %d", got, rounds*each)
 	}
-	must.Get(call(t, p, 0, c, Stamp{}))(t)
+	must.Get(call(t, p, 0, c, Condition{}))(t)
 	exists, err := redis.Int64s(srv.Do("SCRIPT", "EXISTS", c.Script.SHA), nil)
 	if err != nil || exists[0] != 1 {
 		t.Errorf("the script is not cached: %v, %v", exists, err)
@@ -101,7 +101,7 @@ func TestStampIsWrittenPerMaster(t *testing.T) {
 	for range 3 {
 		for i := range p.N() {
 			text := fmt.Sprint("stamp", i)
-			got, err := redis.String(call(t, p, i, c, Stamp{Session: state(p, i).Session, Text: text}))
+			got, err := redis.String(call(t, p, i, c, Condition{Session: state(p, i).Session, Stamp: text}))
 			if err != nil || got != text+"|b|c" {
 				t.Errorf("master %d replied %q, %v", i, got, err)
 			}
@@ -121,7 +121,7 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 			t.Fatalf("the session after the cut is not larger: %d, %d", old, now)
 		}
 		box := newMailbox()
-		err := p.Send(0, inspect("x"), Stamp{Session: old}, box)
+		err := p.Send(0, inspect("x"), Condition{Session: old}, box)
 		var e *Error
 		if !errors.As(err, &e) || !errors.Is(err, fault.ErrSession) || e.Unknown || e.Op != "inspect" {
 			t.Errorf("a call for the old session returned %v", err)
@@ -129,7 +129,7 @@ func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
 		if n := len(srv.calls()); n != 0 {
 			t.Errorf("%d calls were written", n)
 		}
-		if _, err := call(t, p, 0, inspect("x"), Stamp{Session: now}); err != nil {
+		if _, err := call(t, p, 0, inspect("x"), Condition{Session: now}); err != nil {
 			t.Errorf("a call for the present session returned %v", err)
 		}
 	})
@@ -141,9 +141,9 @@ func TestFullQueueRefuses(t *testing.T) {
 		srv.hang()
 		box := newMailbox()
 		for range 10 {
-			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
+			must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
 		}
-		err := p.Send(0, inspect("x"), Stamp{}, box)
+		err := p.Send(0, inspect("x"), Condition{}, box)
 		var e *Error
 		if !errors.Is(err, fault.ErrQueueFull) || !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "10") {
 			t.Errorf("Send to a full queue returned %v", err)
@@ -153,7 +153,7 @@ func TestFullQueueRefuses(t *testing.T) {
 			if a := box.next(t); a.err != nil {
 				t.Error(a.err)
 			}
-			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); err != nil {
+			if err := p.Send(0, inspect("x"), Condition{}, newMailbox()); err != nil {
 				t.Errorf("Send after a reply failed: %v", err)
 			}
 		}
@@ -173,7 +173,7 @@ func TestSendAllocatesNothing(t *testing.T) {
 	waitUp(t, p)
 	const batch = 50
 	c := stampedLua("one", "return 1")
-	st := Stamp{Session: 1, Text: "id=abc"}
+	st := Condition{Session: 1, Stamp: "id=abc"}
 	got := make(signal, batch)
 	send := func() {
 		for range batch {
@@ -218,7 +218,7 @@ func TestAcquireIsNotSentBehindRelease(t *testing.T) {
 			t.Errorf("the release returned %v", a.err)
 		}
 		for range 3 {
-			_, _ = call(t, p, 0, acquireOf("x", 2), Stamp{})
+			_, _ = call(t, p, 0, acquireOf("x", 2), Condition{})
 		}
 		var kinds []string
 		for _, cmd := range srv.calls() {

@@ -313,10 +313,10 @@ func TestLongHeartbeatNoticesPartition(t *testing.T) {
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
 		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), set(replaceable))
 		waitUp(t, p)
-		must.Get(call(t, p, 0, inspect("x"), Stamp{}))(t)
+		must.Get(call(t, p, 0, inspect("x"), Condition{}))(t)
 		f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 		time.Sleep(DefaultHeartbeat + time.Second)
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, fault.ErrRefused) {
+		if _, err := call(t, p, 0, inspect("x"), Condition{}); !errors.Is(err, fault.ErrRefused) {
 			t.Errorf("a call to a master without its replica returned %v", err)
 		}
 		_ = p.Close()
@@ -338,19 +338,19 @@ func TestPossiblyReplacedMasterGetsNoCall(t *testing.T) {
 				}
 			}))
 			waitUp(t, p)
-			must.Get(call(t, p, 0, inspect("x"), Stamp{}))(t)
+			must.Get(call(t, p, 0, inspect("x"), Condition{}))(t)
 			frozen.Add(int64(time.Hour))
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, fault.ErrTimeout) {
+			if _, err := call(t, p, 0, inspect("x"), Condition{}); fails != errors.Is(err, fault.ErrTimeout) {
 				t.Errorf("a call after the freeze returned %v", err)
 			}
 			time.Sleep(DefaultHeartbeat + time.Second)
 			waitUp(t, p)
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+			if _, err := call(t, p, 0, inspect("x"), Condition{}); err != nil {
 				t.Errorf("a call after a heartbeat failed: %v", err)
 			}
 			f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
 			time.Sleep(DefaultHeartbeat + time.Second)
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, fault.ErrRefused) {
+			if _, err := call(t, p, 0, inspect("x"), Condition{}); fails != errors.Is(err, fault.ErrRefused) {
 				t.Errorf("a call to a master without its replica returned %v", err)
 			}
 			f.set(func() { f.extra = strings.Replace(f.extra, "lag=9", "lag=0", 1) })

@@ -193,7 +193,7 @@ func TestHostileServer(t *testing.T) {
 				if n := r.subscribers(); n < 20 || n > 80 {
 					t.Errorf("there were %d connections in 30 s", n)
 				}
-				if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil || state(p, 0).Session != 1 {
+				if _, err := call(t, p, 0, inspect("x"), Condition{}); err != nil || state(p, 0).Session != 1 {
 					t.Errorf("a call on the other connection failed: %v", err)
 				}
 				r.answerSubscriptions(polite)

@@ -42,7 +42,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		box := newMailbox()
 		start := time.Now()
 		for range 3 {
-			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
+			must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
 			synctest.Wait() // the server has read the first call, the writer blocks in the second, and the third is queued
 		}
 		for i, unknown := range []bool{true, true, false} {
@@ -58,7 +58,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		if took := time.Since(start); took != 500*time.Millisecond {
 			t.Errorf("the calls were answered after %v, want 500ms", took)
 		}
-		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, fault.ErrDown) || !errors.Is(err, fault.ErrTimeout) {
+		if err := p.Send(0, inspect("x"), Condition{}, box); !errors.Is(err, fault.ErrDown) || !errors.Is(err, fault.ErrTimeout) {
 			t.Errorf("Send to a hung master returned %v", err)
 		}
 		srv.resume()
@@ -66,7 +66,7 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		if event := state(p, 0); event.Session != 2 {
 			t.Errorf("the session is %d, want 2", event.Session)
 		}
-		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		if _, err := call(t, p, 0, inspect("x"), Condition{}); err != nil {
 			t.Error(err)
 		}
 		if box.count() != 3 {
@@ -123,12 +123,12 @@ func oneBatch(t *testing.T, p *Transport, srv *fake, hangOn string, calls ...*fr
 	t.Helper()
 	srv.hang()
 	for _, name := range []string{"read", "being written"} {
-		must.Do(t, p.Send(0, inspect(name), Stamp{}, newMailbox()))
+		must.Do(t, p.Send(0, inspect(name), Condition{}, newMailbox()))
 		synctest.Wait()
 	}
 	box := newMailbox()
 	for _, c := range calls {
-		must.Do(t, p.Send(0, c, Stamp{}, box))
+		must.Do(t, p.Send(0, c, Condition{}, box))
 	}
 	srv.set(func() { srv.hangOn = testPrefix.Lock(hangOn) })
 	srv.resume()
@@ -216,7 +216,7 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 		mute := &fake{unserved: true}
 		p := open(t, []string{"redis://m1"}, WithDialer(mute.dial))
 		synctest.Wait()
-		err := p.Send(0, inspect("x"), Stamp{}, newMailbox())
+		err := p.Send(0, inspect("x"), Condition{}, newMailbox())
 		if !errors.Is(err, fault.ErrConnecting) || !errors.Is(err, fault.ErrDown) {
 			t.Errorf("Send before the first connection returned %v", err)
 		}
@@ -224,7 +224,7 @@ func TestSendBeforeFirstConnection(t *testing.T) {
 			t.Errorf("the state before the first connection is %+v", event)
 		}
 		_ = waitDown(t, p, 0, fault.ErrTimeout)
-		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, fault.ErrConnecting) {
+		if err := p.Send(0, inspect("x"), Condition{}, newMailbox()); errors.Is(err, fault.ErrConnecting) {
 			t.Errorf("Send after the first attempt returned %v", err)
 		}
 		_ = p.Close()
@@ -256,7 +256,7 @@ func TestHeartbeatReportsAndChecks(t *testing.T) {
 		}
 		srv.set(func() { srv.extra = "maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n" })
 		pass(3100 * time.Millisecond)
-		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, fault.ErrRefused) {
+		if err := p.Send(0, inspect("x"), Condition{}, newMailbox()); !errors.Is(err, fault.ErrRefused) {
 			t.Errorf("Send after the policy has changed returned %v", err)
 		}
 		srv.set(func() { srv.extra = "" })
@@ -310,7 +310,7 @@ func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {
 		for range 5 {
 			srv.cut()
 			pass(2 * time.Second)
-			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+			if _, err := call(t, p, 0, inspect("x"), Condition{}); err != nil {
 				t.Errorf("a vote was lost: %v", err)
 			}
 		}
@@ -324,7 +324,7 @@ func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 		srv.set(func() { srv.delay = 400 * time.Millisecond })
 		box := newMailbox()
 		for range 20 { // 8 s of work
-			must.Do(t, p.Send(0, inspect("x"), Stamp{}, box))
+			must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
 		}
 		for box.count() < 10 {
 			pass(time.Millisecond)

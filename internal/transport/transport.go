@@ -134,10 +134,11 @@ func (t *Transport) QueueLimit() int {
 	return slices.MinFunc(*t.list.Load(), by).cfg.QueueLimit
 }
 
-// A Stamp is the part of a call that differs between masters. It identifies the admission record of the master.
-type Stamp struct {
+// A Condition is the part of a call that differs between masters: on which session it may be sent, and with which stamp
+// of the admission record, which the script compares.
+type Condition struct {
 	Session uint64 // the only session on which the call may be sent; 0 for any session
-	Text    string // the stamp of the admission record
+	Stamp   string // the stamp of the admission record
 }
 
 // A Receiver gets the reply to a call. For each Send that returned nil, the goroutine of the master's connection calls
@@ -147,27 +148,27 @@ type Stamp struct {
 type Receiver = pipe.Receiver
 
 // Send queues a call to master i. Send never blocks. The call must not be changed afterwards. If the master is down,
-// connecting or retired, its queue is full, the Transport is closed, or the session is not that of the stamp, Send
+// connecting or retired, its queue is full, the Transport is closed, or the session is not that of the condition, Send
 // returns a *[Error] with the reason. The call is then not written, and Reply is not called.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers with
 // NOSCRIPT is written again, with the script's text, after the calls that are queued at that time. An acquire is not
 // written again: it could run after its own release, and the lock would be taken without a holder. Instead, the
 // Receiver of the acquire gets NOSCRIPT, and the next acquire contains the script's text.
-func (t *Transport) Send(i int, c *frame.Call, stamp Stamp, receiver Receiver) error {
+func (t *Transport) Send(i int, c *frame.Call, on Condition, receiver Receiver) error {
 	m := t.master(i)
 	state := m.state.Load()
 	if state.err != nil {
 		return state.err
 	}
-	if stamp.Session != 0 && stamp.Session != state.sess.id {
-		text := fmt.Sprintf("the session is %d, but the call is stamped for session %d", state.sess.id, stamp.Session)
+	if on.Session != 0 && on.Session != state.sess.id {
+		text := fmt.Sprintf("the session is %d, but the call is for session %d", state.sess.id, on.Session)
 		return m.failure(c.Script.Name, fault.New(text, fault.ErrSession))
 	}
 	if err := m.stale(state.sess); err != nil {
 		return m.failure("send", err)
 	}
-	if err := state.sess.pipe.Send(c, stamp.Text, receiver); err != nil {
+	if err := state.sess.pipe.Send(c, on.Stamp, receiver); err != nil {
 		return m.failure("send", err)
 	}
 	return nil

@@ -30,7 +30,7 @@ var (
 	ErrRefused    = errors.New("pool: master is refused")   // the server answers, but is not fit to hold locks
 	ErrTimeout    = errors.New("pool: timed out")           // of any kind: a dial, a handshake, a reply, a write
 	ErrQueueFull  = errors.New("pool: queue is full")       // that of a master
-	ErrSession    = errors.New("pool: session has changed") // the one of the stamp has ended
+	ErrSession    = errors.New("pool: session has changed") // that of the condition has ended
 )
 
 // A cause is an error with a text of its own that matches several errors.

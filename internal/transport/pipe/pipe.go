@@ -46,7 +46,7 @@ type Settings struct {
 type request struct {
 	call    *frame.Call
 	to      Receiver
-	text    string // text of the stamp
+	stamp   string // of the admission record
 	since   int64  // when the writer took the request; see Pipe.now
 	counted bool   // whether the request was made by Send, and counts towards Settings.Limit
 	eval    bool   // whether to send the text of the script
@@ -92,9 +92,9 @@ func New(conn *wire.Conn, byText bool, settings Settings) *Pipe {
 // now returns the present time in nanoseconds since base, plus 1, so that it is never 0.
 func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 
-// Send queues a call of a user of the pool. It returns an error, and queues nothing, if the queue is full or the
-// connection has ended.
-func (p *Pipe) Send(c *frame.Call, text string, to Receiver) error {
+// Send queues a call of a user of the pool, with this stamp of the admission record. It returns an error, and queues
+// nothing, if the queue is full or the connection has ended.
+func (p *Pipe) Send(c *frame.Call, stamp string, to Receiver) error {
 	limit := p.settings.Limit
 	if c.Script.Once {
 		limit = (limit + 1) / 2
@@ -103,7 +103,7 @@ func (p *Pipe) Send(c *frame.Call, text string, to Receiver) error {
 		p.outstanding.Add(-1)
 		return fault.New(fmt.Sprintf("queue is full: %d requests are outstanding", limit), fault.ErrQueueFull)
 	}
-	if !p.add(request{call: c, to: to, text: text, counted: true}) {
+	if !p.add(request{call: c, to: to, stamp: stamp, counted: true}) {
 		return p.Reason()
 	}
 	return nil

@@ -64,7 +64,7 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 	for begun < len(batch) {
 		r := &batch[begun]
 		begun++
-		frames = r.call.Append(frames, r.text, r.eval)
+		frames = r.call.Append(frames, r.stamp, r.eval)
 		if len(frames) >= flushAt || begun == len(batch) {
 			if err = p.conn.Write(frames); err != nil {
 				break
