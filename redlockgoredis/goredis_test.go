@@ -17,7 +17,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/pooltest"
-	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -61,6 +60,7 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("the providers were called %d times, and %d subscriptions ended, want at least 3 and 1",
 			c.asked.Load(), c.cancelled.Load())
 	}
+	pooltest.InDatabase(t, servers[0], 3)
 	options[0].Password = "wrong"
 	if p, err = redlockgoredis.New(options[:1]); err != nil {
 		t.Fatal(err)
@@ -81,11 +81,14 @@ func TestConnections(t *testing.T) {
 	var dialled atomic.Int32
 	options := []*redis.Options{
 		{Addr: secure, TLSConfig: trust},
-		{Network: "unix", Addr: servers[0].Unix()},
-		{Addr: servers[1].Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			dialled.Add(1)
-			return new(net.Dialer).DialContext(ctx, network, addr)
-		}},
+		{Network: "unix", Addr: servers[0].Unix(), Username: "lock", Password: "secret"},
+		{
+			Addr: servers[1].Addr(), Username: "lock", Password: "secret",
+			Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dialled.Add(1)
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			},
+		},
 	}
 	for _, exists := range []bool{false, true} {
 		var masters []pool.Master
@@ -106,18 +109,19 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// A lock can be acquired on a master behind a sentinel that requires a password.
+// A lock can be acquired on a master behind a sentinel with TLS. Each of the two has its own login.
 func TestSentinel(t *testing.T) {
-	server := redistest.Test(t, 1, pooltest.User)[0]
-	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass watch").Addr()
+	server, sentinel, trust, _ := pooltest.Sentinel(t)
 	o := &redis.UniversalOptions{
-		MasterName: "master", Addrs: []string{sentinel}, SentinelPassword: "watch", Username: "lock", Password: "secret",
+		MasterName: "master", Addrs: []string{sentinel}, SentinelUsername: "watch", SentinelPassword: "seen",
+		TLSConfig: trust, Username: "lock", Password: "secret", DB: 3,
 	}
 	p, err := redlockgoredis.New([]*redis.UniversalOptions{o}, pool.AllowTwoHolders())
 	if err == nil && p.Addr(0) != "master@"+sentinel {
 		t.Error(p.Addr(0))
 	}
 	pooltest.Locks(t, p, err)
+	pooltest.InDatabase(t, server, 3)
 }
 
 // Locks can be acquired on the buckets of a cluster, also if the options come from an existing client.

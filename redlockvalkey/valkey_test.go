@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/pooltest"
-	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlockvalkey"
@@ -23,12 +23,15 @@ import (
 func TestServers(t *testing.T) {
 	servers := redistest.Test(t, 4, pooltest.User)
 	_, secure, trust := redistest.Secure(t)
-	var dialled, asked atomic.Int32
+	var dialled, asked, controlled atomic.Int32
 	at := func(i int) []string { return []string{servers[i].Addr()} }
-	unix := must.Get(valkey.ParseURL("unix://" + servers[3].Unix()))(t)
+	unix := must.Get(valkey.ParseURL("unix://lock:secret@" + servers[3].Unix()))(t)
 	p, err := redlockvalkey.New([]valkey.ClientOption{
 		{InitAddress: []string{secure}, TLSConfig: trust},
-		{InitAddress: at(0), Username: "lock", Password: "secret", SelectDB: 3},
+		{
+			InitAddress: at(0), Username: "lock", Password: "secret", SelectDB: 3,
+			Dialer: net.Dialer{Control: func(string, string, syscall.RawConn) error { controlled.Add(1); return nil }},
+		},
 		{
 			InitAddress: at(1), Username: "no", Password: "no",
 			AuthCredentialsFn: func(c valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
@@ -40,7 +43,7 @@ func TestServers(t *testing.T) {
 			},
 		},
 		{
-			InitAddress: at(2),
+			InitAddress: at(2), Username: "lock", Password: "secret",
 			DialFn: func(addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				dialled.Add(1)
 				return d.Dial("tcp", addr)
@@ -49,23 +52,27 @@ func TestServers(t *testing.T) {
 		unix,
 	}, pool.WithDialTimeout(10*time.Second))
 	pooltest.Locks(t, p, err)
-	if dialled.Load() == 0 || asked.Load() == 0 {
-		t.Errorf("the dial function was called %d times, AuthCredentialsFn %d times, want both", dialled.Load(), asked.Load())
+	if dialled.Load() == 0 || asked.Load() == 0 || controlled.Load() == 0 {
+		t.Errorf("the dial function was called %d times, AuthCredentialsFn %d times, Dialer.Control %d times, want all",
+			dialled.Load(), asked.Load(), controlled.Load())
 	}
+	pooltest.InDatabase(t, servers[0], 3)
 }
 
-// A lock can be acquired on a master behind a sentinel that requires a password.
+// A lock can be acquired on a master behind a sentinel. Each of the two has its own login and TLS.
 func TestSentinel(t *testing.T) {
-	server := redistest.Test(t, 1, pooltest.User)[0]
-	sentinel := redistest.Sentinel(t, redisproc.Config{}, server.Addr(), 1, "requirepass watch").Addr()
+	server, sentinel, ofMaster, ofSentinel := pooltest.Sentinel(t)
 	p, err := redlockvalkey.New([]valkey.ClientOption{{
-		InitAddress: []string{sentinel}, Username: "lock", Password: "secret",
-		Sentinel: valkey.SentinelOption{MasterSet: "master", Password: "watch"},
+		InitAddress: []string{sentinel}, Username: "lock", Password: "secret", SelectDB: 3, TLSConfig: ofMaster,
+		Sentinel: valkey.SentinelOption{
+			MasterSet: "master", Username: "watch", Password: "seen", TLSConfig: ofSentinel,
+		},
 	}}, pool.AllowTwoHolders())
 	if err == nil && p.Addr(0) != "master@"+sentinel {
 		t.Error(p.Addr(0))
 	}
 	pooltest.Locks(t, p, err)
+	pooltest.InDatabase(t, server, 3)
 }
 
 // A Locker acquires locks on a Redis Cluster whose hash slots are divided into buckets, one for each independent set of
