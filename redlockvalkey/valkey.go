@@ -77,8 +77,13 @@ func failover(o *valkey.ClientOption, opts []pool.Option) (pool.Master, error) {
 // n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. If Buckets
 // returns an error, the error matches [pool.ErrInvalid], and nothing was dialled.
 func Buckets(o valkey.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, error) {
-	if len(o.InitAddress) == 0 || o.Sentinel.MasterSet != "" {
+	switch {
+	case len(o.InitAddress) == 0 || o.Sentinel.MasterSet != "":
 		return nil, invalid("%q: Buckets needs the addresses of a cluster, and no Sentinel.MasterSet", o.InitAddress)
+	case o.ReplicaOnly:
+		return nil, invalid("%q: ReplicaOnly must not be set: a replica has no vote", o.InitAddress)
+	case o.SelectDB != 0:
+		return nil, invalid("%q: SelectDB must not be set: a cluster has only database 0", o.InitAddress)
 	}
 	scheme, own := reach(&o)
 	name := scheme + "+cluster://" + strings.Join(o.InitAddress, ",") + "?buckets=" + strconv.Itoa(n)

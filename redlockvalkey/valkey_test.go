@@ -113,7 +113,11 @@ func TestRefused(t *testing.T) {
 			t.Errorf("New with %s returned %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := redlockvalkey.Buckets(valkey.ClientOption{}, 3); !errors.Is(err, pool.ErrInvalid) {
-		t.Error(err)
+	for name, o := range map[string]valkey.ClientOption{
+		"nothing": {}, "a replica": {InitAddress: at, ReplicaOnly: true}, "a database": {InitAddress: at, SelectDB: 3},
+	} {
+		if _, err := redlockvalkey.Buckets(o, 3); !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("Buckets with %s returned %v, want ErrInvalid", name, err)
+		}
 	}
 }
