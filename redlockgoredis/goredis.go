@@ -40,10 +40,14 @@ func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, er
 }
 
 // Master returns the master that a client with these options uses. The options may be those for NewClient, or the
-// result of [redis.Client.Options]. An error matches [pool.ErrInvalid].
+// result of [redis.Client.Options], but not of a failover client, which needs [Failover]. An error matches
+// [pool.ErrInvalid].
 func Master(o *redis.Options, opts ...pool.Option) (pool.Master, error) {
-	if o == nil {
+	switch {
+	case o == nil:
 		return pool.Master{}, invalid("the options are nil")
+	case o.Addr == "FailoverClient": // the text of go-redis; the dialer finds the master
+		return pool.Master{}, invalid("the options of a failover client: use Failover with its FailoverOptions")
 	}
 	scheme, own := reach(o)
 	u := url.URL{Scheme: scheme, Host: o.Addr}

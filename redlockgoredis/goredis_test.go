@@ -161,7 +161,10 @@ func TestRefused(t *testing.T) {
 	_, sentinels := redlockgoredis.Failover(&redis.FailoverOptions{MasterName: "m"})
 	_, empty := redlockgoredis.Buckets(&redis.ClusterOptions{}, 3)
 	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
-	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"a:1"}})
+	defer client.Close()
+	_, behind := redlockgoredis.Master(client.Options())
+	for i, err := range []error{none, socket, replica, sentinels, empty, zero, behind} {
 		if !errors.Is(err, pool.ErrInvalid) {
 			t.Errorf("call %d with invalid options returned %v, want ErrInvalid", i, err)
 		}
