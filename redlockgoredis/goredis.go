@@ -24,6 +24,8 @@ func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, er
 		switch {
 		case o == nil:
 			err = invalid("the options of master %d are nil: give options for each master", i+1)
+		case len(o.Addrs) == 0: // a client would use this machine
+			err = invalid("Addrs of master %d is empty: give the address of the master, or those of its sentinels", i+1)
 		case o.MasterName != "":
 			masters[i], err = Failover(o.Failover(), opts...)
 		case len(o.Addrs) > 1 || o.IsClusterMode:

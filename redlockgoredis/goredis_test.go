@@ -147,7 +147,7 @@ func onCluster(t *testing.T, secure bool) {
 func TestRefused(t *testing.T) {
 	for name, o := range map[string]*redis.UniversalOptions{
 		"nil": nil, "a cluster": {Addrs: []string{"a:1", "b:1"}}, "one node": {Addrs: []string{"a:1"}, IsClusterMode: true},
-		"no address": {Addrs: []string{"a:b:c"}},
+		"a wrong address": {Addrs: []string{"a:b:c"}}, "no address": {}, "no sentinel": {MasterName: "m"},
 	} {
 		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
 			t.Errorf("New with %s returned %v, want ErrInvalid", name, err)
