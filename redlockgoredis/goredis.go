@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -82,8 +81,8 @@ func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error
 	if o.SentinelPassword != "" {
 		own = append(own, pool.WithSentinelCredentials(o.SentinelUsername, o.SentinelPassword))
 	}
-	name := scheme + "+sentinel://" + strings.Join(o.SentinelAddrs, ",") + "/" + url.PathEscape(o.MasterName)
-	return pool.URL(name, append(own, opts...)...), nil
+	u := url.URL{Scheme: scheme + "+sentinel", Host: strings.Join(o.SentinelAddrs, ","), Path: "/" + o.MasterName}
+	return pool.URL(u.String(), append(own, opts...)...), nil
 }
 
 // Buckets calls [pool.OpenBuckets] for the cluster that a cluster client with these options uses. It returns a Pool for
@@ -98,8 +97,8 @@ func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool,
 		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 	})
-	name := scheme + "+cluster://" + strings.Join(o.Addrs, ",") + "?buckets=" + strconv.Itoa(n)
-	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
+	u := url.URL{Scheme: scheme + "+cluster", Host: strings.Join(o.Addrs, ","), RawQuery: fmt.Sprint("buckets=", n)}
+	return pool.OpenBuckets([]string{u.String()}, append(own, opts...)...)
 }
 
 // reach returns the base of the URL's scheme, "redis" or "rediss", to which the caller may add "+cluster" and the like,

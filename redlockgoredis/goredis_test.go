@@ -171,6 +171,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// An address in a list means what it means alone: an IPv6 address may have a zone, and no address is a part of a URL.
+func TestAddresses(t *testing.T) {
+	at := []string{"[fe80::1%eth0]:1"}
+	alone := must.Get(redlockgoredis.Master(&redis.Options{Addr: at[0]}))(t)
+	behind := must.Get(redlockgoredis.Failover(&redis.FailoverOptions{MasterName: "m?", SentinelAddrs: at}))(t)
+	if alone.Name != at[0] || behind.Name != "m?@"+at[0] {
+		t.Errorf("the masters are %s and %s", alone.Name, behind.Name)
+	}
+	buckets := must.Get(redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: at}, 1))(t)
+	must.Do(t, buckets[0].Close())
+	for _, addr := range []string{"user@a:1", "a:1?allow=two-holders"} {
+		o := &redis.ClusterOptions{Addrs: []string{"b:1", addr}}
+		if _, err := redlockgoredis.Buckets(o, 1); !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("Buckets at %s returned %v, want ErrInvalid", addr, err)
+		}
+	}
+}
+
 // The table of options in the guide has the default timeouts of this version of go-redis.
 func TestGuideHasDefaultTimeouts(t *testing.T) {
 	page := must.Get(os.ReadFile("../docs/guide.md"))(t)

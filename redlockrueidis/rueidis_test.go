@@ -121,3 +121,23 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// An address in a list means what it means alone: an IPv6 address may have a zone, and no address is a part of a URL.
+func TestAddresses(t *testing.T) {
+	o := rueidis.ClientOption{InitAddress: []string{"[fe80::1%eth0]:1"}}
+	o.Sentinel.MasterSet = "m?"
+	behind := must.Get(redlockrueidis.Master(o))(t)
+	o.Sentinel.MasterSet = ""
+	alone := must.Get(redlockrueidis.Master(o))(t)
+	if alone.Name != "[fe80::1%eth0]:1" || behind.Name != "m?@"+alone.Name {
+		t.Errorf("the masters are %s and %s", alone.Name, behind.Name)
+	}
+	buckets := must.Get(redlockrueidis.Buckets(o, 1))(t)
+	must.Do(t, buckets[0].Close())
+	for _, addr := range []string{"user@a:1", "a:1?allow=two-holders"} {
+		o.InitAddress = []string{"b:1", addr}
+		if _, err := redlockrueidis.Buckets(o, 1); !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("Buckets at %s returned %v, want ErrInvalid", addr, err)
+		}
+	}
+}

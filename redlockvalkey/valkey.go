@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/valkey-io/valkey-go"
@@ -69,8 +68,8 @@ func failover(o *valkey.ClientOption, opts []pool.Option) (pool.Master, error) {
 		own = append(own, pool.WithSentinelCredentials(s.Username, s.Password))
 	}
 	own = append(own, pool.WithDatabase(o.SelectDB))
-	name := scheme + "+sentinel://" + strings.Join(o.InitAddress, ",") + "/" + url.PathEscape(s.MasterSet)
-	return pool.URL(name, append(own, opts...)...), nil
+	u := url.URL{Scheme: scheme + "+sentinel", Host: strings.Join(o.InitAddress, ","), Path: "/" + s.MasterSet}
+	return pool.URL(u.String(), append(own, opts...)...), nil
 }
 
 // Buckets calls [pool.OpenBuckets] for the cluster that a client with these options uses. It returns a Pool for each of
@@ -86,8 +85,8 @@ func Buckets(o valkey.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, e
 		return nil, invalid("%q: SelectDB must not be set: a cluster has only database 0", o.InitAddress)
 	}
 	scheme, own := reach(&o)
-	name := scheme + "+cluster://" + strings.Join(o.InitAddress, ",") + "?buckets=" + strconv.Itoa(n)
-	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
+	u := url.URL{Scheme: scheme + "+cluster", Host: strings.Join(o.InitAddress, ","), RawQuery: fmt.Sprint("buckets=", n)}
+	return pool.OpenBuckets([]string{u.String()}, append(own, opts...)...)
 }
 
 // reach returns "redis" or "rediss", the beginning of the scheme of the URL, and the pool options for dialling, TLS and
