@@ -2,14 +2,11 @@ package redlockgoredis
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
-	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/clientoptions"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -17,27 +14,12 @@ import (
 // server, or a master behind sentinels if MasterName is set. If New returns an error, the error matches
 // [pool.ErrInvalid], and nothing was dialled. Otherwise the caller must close the Pool.
 func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, error) {
-	masters := make([]pool.Master, len(servers))
-	for i, o := range servers {
-		var err error
-		switch {
-		case o == nil:
-			err = invalid("the options of master %d are nil: give options for each master", i+1)
-		case len(o.Addrs) == 0: // a client would use this machine
-			err = invalid("Addrs of master %d is empty: give the address of the master, or those of its sentinels", i+1)
-		case o.MasterName != "":
-			masters[i], err = Failover(o.Failover(), opts...)
-		case len(o.Addrs) > 1 || o.IsClusterMode:
-			err = invalid("%q: the addresses of a cluster: use Buckets; for independent masters, use separate options",
-				o.Addrs)
-		default:
-			masters[i], err = Master(o.Simple(), opts...)
+	return clientoptions.New(len(servers), func(i int) (pool.Master, error) {
+		if servers[i] == nil {
+			return pool.Master{}, invalid("the options of master %d are nil: give options for each master", i+1)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return pool.New(masters)
+		return from(servers[i]).Master(opts)
+	})
 }
 
 // Master returns the master that a client with these options uses. The options may be those for NewClient, or the
@@ -47,88 +29,88 @@ func Master(o *redis.Options, opts ...pool.Option) (pool.Master, error) {
 	switch {
 	case o == nil:
 		return pool.Master{}, invalid("the options are nil")
-	case o.Addr == "FailoverClient": // the text of go-redis; the dialer finds the master
+	case o.Addr == "FailoverClient": // go-redis's name for it
 		return pool.Master{}, invalid("the options of a failover client: use Failover with its FailoverOptions")
 	}
-	scheme, own := reach(o)
-	u := url.URL{Scheme: scheme, Host: o.Addr}
-	if o.Network == "unix" || strings.HasPrefix(o.Addr, "/") {
-		if scheme == "rediss" {
-			return pool.Master{}, invalid("%s: TLS is not supported over a Unix socket", o.Addr)
-		}
-		u = url.URL{Scheme: "unix", Path: o.Addr}
-	}
-	return pool.URL(u.String(), append(own, opts...)...), nil
+	return ofClient(o).Master(opts)
 }
 
 // Failover returns the master that a failover client with these options uses. TLSConfig applies to the master and to
 // its sentinels. An error matches [pool.ErrInvalid].
 func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error) {
-	switch {
-	case o == nil || o.MasterName == "" || len(o.SentinelAddrs) == 0:
+	if o == nil || o.MasterName == "" || len(o.SentinelAddrs) == 0 {
 		return pool.Master{}, invalid("a failover client needs MasterName and SentinelAddrs")
-	case o.ReplicaOnly:
-		return pool.Master{}, invalid("%s: ReplicaOnly must not be set: a replica has no vote", o.MasterName)
 	}
-	scheme, own := reach(&redis.Options{
-		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password, DB: o.DB,
-		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
-		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
-	})
-	if scheme == "rediss" {
-		own = append(own, pool.WithSentinelTLS(o.TLSConfig))
-	}
-	if o.SentinelPassword != "" {
-		own = append(own, pool.WithSentinelCredentials(o.SentinelUsername, o.SentinelPassword))
-	}
-	u := url.URL{Scheme: scheme + "+sentinel", Host: strings.Join(o.SentinelAddrs, ","), Path: "/" + o.MasterName}
-	return pool.URL(u.String(), append(own, opts...)...), nil
+	return ofFailover(o).Master(opts)
 }
 
 // Buckets calls [pool.OpenBuckets] for the cluster that a cluster client with these options uses. It returns a Pool for
 // each of n buckets, for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. If
 // Buckets returns an error, the error matches [pool.ErrInvalid], and nothing was dialled.
 func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool, error) {
-	if o == nil || len(o.Addrs) == 0 {
-		return nil, invalid("a cluster needs Addrs")
+	if o == nil {
+		return nil, invalid("the options are nil")
 	}
-	scheme, own := reach(&redis.Options{
+	return ofCluster(o).Buckets(n, opts)
+}
+
+const name = "redlockgoredis"
+
+func ofClient(o *redis.Options) *clientoptions.Options {
+	shared := from(&redis.UniversalOptions{
+		Addrs: []string{o.Addr}, DB: o.DB,
 		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password,
 		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 	})
-	u := url.URL{Scheme: scheme + "+cluster", Host: strings.Join(o.Addrs, ","), RawQuery: fmt.Sprint("buckets=", n)}
-	return pool.OpenBuckets([]string{u.String()}, append(own, opts...)...)
+	shared.Unix = o.Network == "unix"
+	return shared
 }
 
-// reach returns the base of the URL's scheme, "redis" or "rediss", to which the caller may add "+cluster" and the like,
-// and the pool options for dialling, TLS and the login.
-func reach(o *redis.Options) (scheme string, own []pool.Option) {
-	scheme = "redis"
-	switch {
-	case o.Dialer != nil:
-		own = append(own, pool.WithDialer(o.Dialer), transport.WithProcessSlots())
-	case o.TLSConfig != nil:
-		scheme = "rediss"
-		own = append(own, pool.WithTLSConfig(o.TLSConfig))
+func ofFailover(o *redis.FailoverOptions) *clientoptions.Options {
+	return from(&redis.UniversalOptions{
+		Addrs: o.SentinelAddrs, DB: o.DB, MasterName: o.MasterName, ReadOnly: o.ReplicaOnly,
+		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password,
+		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+	})
+}
+
+func ofCluster(o *redis.ClusterOptions) *clientoptions.Options {
+	return from(&redis.UniversalOptions{
+		Addrs:  o.Addrs,
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password,
+		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+	})
+}
+
+// from maps the options of go-redis.
+func from(o *redis.UniversalOptions) *clientoptions.Options {
+	return &clientoptions.Options{
+		Package: name, Addrs: o.Addrs, MasterSet: o.MasterName, Cluster: o.IsClusterMode,
+		Dial: o.Dialer, TLS: o.TLSConfig, SentinelTLS: o.TLSConfig,
+		Credentials: credentials(o), User: o.Username, Password: o.Password,
+		SentinelUser: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		Database: o.DB, ReplicaOnly: o.MasterName != "" && o.ReadOnly, // a client without sentinels ignores ReadOnly
 	}
-	withContext := o.CredentialsProviderContext
+}
+
+// credentials returns the provider that go-redis would use, or nil.
+func credentials(o *redis.UniversalOptions) func(context.Context) (user, password string, err error) {
 	switch streaming, plain := o.StreamingCredentialsProvider, o.CredentialsProvider; {
 	case streaming != nil:
-		withContext = func(context.Context) (string, string, error) { return present(streaming) }
-	case withContext == nil && plain != nil:
-		withContext = func(context.Context) (string, string, error) {
+		return func(context.Context) (string, string, error) { return present(streaming) }
+	case o.CredentialsProviderContext != nil:
+		return o.CredentialsProviderContext
+	case plain != nil:
+		return func(context.Context) (string, string, error) {
 			user, password := plain()
 			return user, password, nil
 		}
 	}
-	switch {
-	case withContext != nil:
-		own = append(own, pool.WithCredentialsProvider(withContext))
-	case o.Password != "":
-		own = append(own, pool.WithCredentials(o.Username, o.Password))
-	}
-	return scheme, append(own, pool.WithDatabase(o.DB))
+	return nil
 }
 
 // A listener is an auth.CredentialsListener that ignores later credentials.
@@ -150,6 +132,4 @@ func present(p auth.StreamingCredentialsProvider) (user, password string, err er
 	return user, password, err
 }
 
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: redlockgoredis: "+format, append([]any{pool.ErrInvalid}, args...)...)
-}
+func invalid(format string, args ...any) error { return clientoptions.Invalid(name, format, args...) }

@@ -1,4 +1,4 @@
-package redlockgoredis_test
+package redlockgoredis
 
 import (
 	"context"
@@ -7,184 +7,138 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
+	"github.com/redlock-go/redlock/internal/clientoptions"
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/pooltest"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlockgoredis"
 )
 
-// counted provides credentials, and counts the calls and the ended subscriptions.
-type counted struct{ asked, cancelled atomic.Int32 }
-
-func (c *counted) plain() (string, string) {
-	c.asked.Add(1)
-	return "lock", "secret"
-}
-
-func (c *counted) context(context.Context) (string, string, error) {
-	c.asked.Add(1)
-	return "lock", "secret", nil
-}
-
-func (c *counted) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
-	c.asked.Add(1)
-	return auth.NewBasicCredentials("lock", "secret"), func() error { c.cancelled.Add(1); return nil }, nil
-}
-
-// Connections log in with each kind of credentials of go-redis, and no error contains a wrong password.
-func TestCredentials(t *testing.T) {
-	servers := redistest.Test(t, 4, pooltest.User)
-	var c counted
-	options := []*redis.UniversalOptions{
-		{Username: "lock", Password: "secret"},
-		{CredentialsProvider: c.plain, Username: "no", Password: "no"},
-		{CredentialsProviderContext: c.context, CredentialsProvider: func() (string, string) { return "no", "no" }},
-		{StreamingCredentialsProvider: &c, CredentialsProviderContext: (&counted{}).context},
-	}
-	for i, o := range options {
-		o.Addrs, o.DB = []string{servers[i].Addr()}, 3
-	}
-	p, err := redlockgoredis.New(options)
-	pooltest.Locks(t, p, err)
-	if c.asked.Load() < 3 || c.cancelled.Load() < 1 {
-		t.Errorf("the providers were called %d times, and %d subscriptions ended, want at least 3 and 1",
-			c.asked.Load(), c.cancelled.Load())
-	}
-	pooltest.InDatabase(t, servers[0], 3)
-	options[0].Password = "wrong"
-	if p, err = redlockgoredis.New(options[:1]); err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	l := must.Get(redlock.New(p))(t)
-	defer l.Close()
-	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("a lock was acquired with a wrong password, or the error contains the password: %v", err)
+// all maps o as each function of the package does, from the options that go-redis makes of o.
+func all(o *redis.UniversalOptions) map[string]*clientoptions.Options {
+	return map[string]*clientoptions.Options{
+		"New": from(o), "Failover": ofFailover(o.Failover()),
+		"Master": ofClient(o.Simple()), "Buckets": ofCluster(o.Cluster()),
 	}
 }
 
-// Locks can be acquired with TLS, a Unix socket and a dial function, also if the options come from an existing
-// client.
-func TestConnections(t *testing.T) {
+// Each function uses each field of the options that go-redis has for it.
+func TestFields(t *testing.T) {
+	secure, dialled := &tls.Config{ServerName: "a"}, errors.New("dialled")
+	for name, got := range all(&redis.UniversalOptions{
+		Addrs: []string{"a:1"}, MasterName: "m", ReadOnly: true, IsClusterMode: true, TLSConfig: secure, DB: 3,
+		Username: "user", Password: "password", SentinelUsername: "watch", SentinelPassword: "seen",
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, dialled },
+	}) {
+		want := &clientoptions.Options{
+			Package: "redlockgoredis", Addrs: []string{"a:1"}, MasterSet: "m", ReplicaOnly: true, Cluster: name == "New",
+			TLS: secure, SentinelTLS: secure, Database: 3, User: "user", Password: "password",
+			SentinelUser: "watch", SentinelPassword: "seen",
+		}
+		if name == "Master" || name == "Buckets" {
+			want.MasterSet, want.ReplicaOnly, want.SentinelUser, want.SentinelPassword = "", false, "", ""
+		}
+		if name == "Buckets" {
+			want.Database = 0
+		}
+		if _, err := got.Dial(t.Context(), "tcp", "a:1"); !errors.Is(err, dialled) {
+			t.Errorf("%s: the dialer was not called: %v", name, err)
+		}
+		if got.Dial = nil; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the options are %+v, want %+v", name, got, want)
+		}
+	}
+	if from(&redis.UniversalOptions{ReadOnly: true}).ReplicaOnly || !ofClient(&redis.Options{Network: "unix"}).Unix {
+		t.Error("ReadOnly is used without sentinels, or the network is not used")
+	}
+}
+
+// A stream provides credentials, and counts the ended subscriptions.
+type stream int
+
+func (s *stream) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return auth.NewBasicCredentials("lock", "secret"), func() error { *s++; return nil }, nil
+}
+
+// Each function uses each kind of provider. A stream takes precedence, and then the provider with a context.
+func TestProviders(t *testing.T) {
+	var s stream
+	plain := func() (string, string) { return "lock", "secret" }
+	withContext := func(context.Context) (string, string, error) { return "lock", "secret", nil }
+	no := func(context.Context) (string, string, error) { return "no", "no", nil }
+	for i, o := range []*redis.UniversalOptions{
+		{CredentialsProvider: plain},
+		{CredentialsProviderContext: withContext, CredentialsProvider: func() (string, string) { return "no", "no" }},
+		{StreamingCredentialsProvider: &s, CredentialsProviderContext: no},
+	} {
+		for name, got := range all(o) {
+			if user, password, err := got.Credentials(t.Context()); user != "lock" || password != "secret" || err != nil {
+				t.Errorf("%s with provider %d: %s, %s, %v", name, i, user, password, err)
+			}
+		}
+	}
+	if s != 4 {
+		t.Errorf("%d subscriptions ended, want 4", s)
+	}
+}
+
+// Locks can be acquired on a server, on a Unix socket, and with TLS, also if the options come from an existing client,
+// whose dialer does the TLS handshake.
+func TestServers(t *testing.T) {
 	servers := redistest.Test(t, 2, pooltest.User)
 	_, secure, trust := redistest.Secure(t)
-	var dialled atomic.Int32
-	options := []*redis.Options{
-		{Addr: secure, TLSConfig: trust},
-		{Network: "unix", Addr: servers[0].Unix(), Username: "lock", Password: "secret"},
-		{
-			Addr: servers[1].Addr(), Username: "lock", Password: "secret",
-			Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				dialled.Add(1)
-				return new(net.Dialer).DialContext(ctx, network, addr)
-			},
-		},
-	}
 	for _, exists := range []bool{false, true} {
 		var masters []pool.Master
-		for _, o := range options {
+		for _, o := range []*redis.Options{
+			{Addr: secure, TLSConfig: trust},
+			{Addr: servers[0].Addr(), Username: "lock", Password: "secret"},
+			{Network: "unix", Addr: servers[1].Unix(), Username: "lock", Password: "secret"},
+		} {
 			if exists {
 				client := redis.NewClient(o)
 				defer client.Close()
 				o = client.Options()
 			}
-			m := must.Get(redlockgoredis.Master(o, pool.WithDialTimeout(10*time.Second)))(t)
-			masters = append(masters, m)
+			masters = append(masters, must.Get(Master(o))(t))
 		}
 		p, err := pool.New(masters)
 		pooltest.Locks(t, p, err)
 	}
-	if dialled.Load() < 2 {
-		t.Errorf("the dial function was called %d times, want at least 2", dialled.Load())
-	}
 }
 
-// A lock can be acquired on a master behind a sentinel with TLS. Each of the two has its own login.
-func TestSentinel(t *testing.T) {
-	server, sentinel, trust, _ := pooltest.Sentinel(t)
-	o := &redis.UniversalOptions{
-		MasterName: "master", Addrs: []string{sentinel}, SentinelUsername: "watch", SentinelPassword: "seen",
-		TLSConfig: trust, Username: "lock", Password: "secret", DB: 3,
-	}
-	p, err := redlockgoredis.New([]*redis.UniversalOptions{o}, pool.AllowTwoHolders())
-	if err == nil && p.Addr(0) != "master@"+sentinel {
-		t.Error(p.Addr(0))
-	}
-	pooltest.Locks(t, p, err)
-	pooltest.InDatabase(t, server, 3)
-}
-
-// Locks can be acquired on the buckets of a cluster, also if the options come from an existing client.
-func TestBuckets(t *testing.T) {
-	for _, secure := range []bool{false, true} {
-		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) { onCluster(t, secure) })
-	}
-}
-
-func onCluster(t *testing.T, secure bool) {
-	t.Helper()
-	addrs, trust := redistest.Cluster(t, pooltest.User, secure)
-	o := &redis.ClusterOptions{Addrs: addrs[:2], Username: "lock", Password: "secret", TLSConfig: trust}
-	client := redis.NewClusterClient(o)
-	defer client.Close()
-	for _, o := range []*redis.ClusterOptions{o, client.Options()} {
-		pools := must.Get(redlockgoredis.Buckets(o, 5, pool.AllowTwoHolders()))(t)
-		pooltest.Buckets(t, pools, func(key string) (int64, error) { return client.Exists(t.Context(), key).Result() })
-	}
-}
-
-// Options that do not describe exactly one master are refused before anything is dialled.
+// Errors name the package, and options of package pool apply.
 func TestRefused(t *testing.T) {
-	for name, o := range map[string]*redis.UniversalOptions{
-		"nil": nil, "a cluster": {Addrs: []string{"a:1", "b:1"}}, "one node": {Addrs: []string{"a:1"}, IsClusterMode: true},
-		"a wrong address": {Addrs: []string{"a:b:c"}}, "no address": {}, "no sentinel": {MasterName: "m"},
-	} {
-		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("New with %s returned %v, want ErrInvalid", name, err)
-		}
-	}
-	_, none := redlockgoredis.Master(nil)
-	_, socket := redlockgoredis.Master(&redis.Options{Network: "unix", Addr: "/s", TLSConfig: &tls.Config{}})
-	_, replica := redlockgoredis.Failover(&redis.FailoverOptions{
-		MasterName: "m", SentinelAddrs: []string{"a:1"}, ReplicaOnly: true,
-	})
-	_, sentinels := redlockgoredis.Failover(&redis.FailoverOptions{MasterName: "m"})
-	_, empty := redlockgoredis.Buckets(&redis.ClusterOptions{}, 3)
-	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"a:1"}})
+	at, bad := []string{"a:1"}, pool.WithDatabase(-1)
+	_, none := New([]*redis.UniversalOptions{nil})
+	_, nowhere := New([]*redis.UniversalOptions{{}})
+	_, master := Master(nil)
+	_, failover := Failover(nil)
+	_, sentinels := Failover(&redis.FailoverOptions{MasterName: "m"})
+	_, unnamed := Failover(&redis.FailoverOptions{SentinelAddrs: at})
+	_, cluster := Buckets(nil, 3)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: at})
 	defer client.Close()
-	_, behind := redlockgoredis.Master(client.Options())
-	for i, err := range []error{none, socket, replica, sentinels, empty, zero, behind} {
-		if !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("call %d with invalid options returned %v, want ErrInvalid", i, err)
+	_, behind := Master(client.Options())
+	for i, err := range []error{none, nowhere, master, failover, sentinels, unnamed, cluster, behind} {
+		if !errors.Is(err, pool.ErrInvalid) || !strings.Contains(err.Error(), ": redlockgoredis: ") {
+			t.Errorf("call %d with invalid options: %v, want ErrInvalid", i, err)
 		}
 	}
-}
-
-// An address in a list means what it means alone: an IPv6 address may have a zone, and no address is a part of a URL.
-func TestAddresses(t *testing.T) {
-	at := []string{"[fe80::1%eth0]:1"}
-	alone := must.Get(redlockgoredis.Master(&redis.Options{Addr: at[0]}))(t)
-	behind := must.Get(redlockgoredis.Failover(&redis.FailoverOptions{MasterName: "m?", SentinelAddrs: at}))(t)
-	if alone.Name != at[0] || behind.Name != "m?@"+at[0] {
-		t.Errorf("the masters are %s and %s", alone.Name, behind.Name)
-	}
-	buckets := must.Get(redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: at}, 1))(t)
-	must.Do(t, buckets[0].Close())
-	for _, addr := range []string{"user@a:1", "a:1?allow=two-holders"} {
-		o := &redis.ClusterOptions{Addrs: []string{"b:1", addr}}
-		if _, err := redlockgoredis.Buckets(o, 1); !errors.Is(err, pool.ErrInvalid) {
-			t.Errorf("Buckets at %s returned %v, want ErrInvalid", addr, err)
+	_, ofNew := New([]*redis.UniversalOptions{{Addrs: at}}, bad)
+	_, ofMaster := pool.New([]pool.Master{must.Get(Master(&redis.Options{Addr: "a:1"}, bad))(t)})
+	m := must.Get(Failover(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: at}, bad))(t)
+	_, ofFailover := pool.New([]pool.Master{m})
+	_, ofBuckets := Buckets(&redis.ClusterOptions{Addrs: at}, 3, bad)
+	for i, err := range []error{ofNew, ofMaster, ofFailover, ofBuckets} {
+		if err == nil || !strings.Contains(err.Error(), "database -1") {
+			t.Errorf("call %d with a wrong option of package pool: %v", i, err)
 		}
 	}
 }

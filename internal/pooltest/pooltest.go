@@ -2,16 +2,11 @@ package pooltest
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -35,34 +30,8 @@ func Locks(t *testing.T, p *pool.Pool, err error) {
 	holds(t, l, err)
 }
 
-// Sentinel starts a server with TLS, and a sentinel with TLS that monitors it as "master". The server has the user of
-// User and needs a certificate of the client; the sentinel has a user "watch" with the password "seen". Sentinel
-// returns the server, the address of the sentinel, and the TLS configuration for each of them.
-func Sentinel(t *testing.T) (server *redisproc.Server, addr string, ofMaster, ofSentinel *tls.Config) {
-	t.Helper()
-	dir := redistest.Certificates(t)
-	server, secure := redistest.SecureIn(t, dir, "yes")
-	redistest.Do(t, server, "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all")
-	redistest.Do(t, server, "ACL", "SETUSER", "default", "-@scripting")
-	port := strconv.Itoa(must.Get(redisproc.FreePort())(t))
-	redistest.Sentinel(t, redisproc.Config{Args: append(redistest.TLSArgs(dir, "no"), "--tls-port", port)}, secure, 1,
-		"tls-replication yes", "requirepass no", "user watch on >seen +@all")
-	ofMaster = must.Get(redistest.ClientTLS(dir))(t)
-	return server, "127.0.0.1:" + port, ofMaster, &tls.Config{RootCAs: ofMaster.RootCAs}
-}
-
-// InDatabase checks that the server has keys, and that they are in database n, which is not 0.
-func InDatabase(t *testing.T, s *redisproc.Server, n int) {
-	t.Helper()
-	keyspace := string(redistest.Do(t, s, "INFO", "keyspace").([]byte))
-	if !strings.Contains(keyspace, fmt.Sprintf("db%d:", n)) || strings.Contains(keyspace, "db0:") {
-		t.Errorf("the keys are not in database %d: %q", n, keyspace)
-	}
-}
-
-// Buckets creates a Locker over the pools of the buckets of a cluster, calls holds, and closes the pools. exists
-// returns how many keys with a name the cluster has: there must be an admission record of bucket 1.
-func Buckets(t *testing.T, pools []*pool.Pool, exists func(key string) (int64, error)) {
+// Buckets creates a Locker over the pools of the buckets of a cluster, calls holds, and closes the pools.
+func Buckets(t *testing.T, pools []*pool.Pool) {
 	t.Helper()
 	l, err := redlock.NewSharded(pools)
 	holds(t, l, err)
@@ -70,9 +39,6 @@ func Buckets(t *testing.T, pools []*pool.Pool, exists func(key string) (int64, e
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-	if n, err := exists("redlock{1}:admission"); n != 1 || err != nil {
-		t.Errorf("%d admission records of bucket 1 exist, want 1: %v", n, err)
 	}
 }
 
