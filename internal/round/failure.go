@@ -429,7 +429,7 @@ func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 			left = append(left, v.Left+time.Millisecond)
 		}
 	}
-	if need > len(left) { // keys without a TTL never expire
+	if need > len(left) { // the time of some is not known
 		return -1
 	}
 	slices.Sort(left)

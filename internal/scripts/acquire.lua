@@ -30,6 +30,7 @@
 -- granted if it is delivered again; the release that follows an attempt of unknown outcome ends such a lease.
 -- The first write is a command that a full master refuses, so a script that fails for lack of memory grants nothing. If
 -- the script has removed a waiter before, the master refuses no later write of this script, so a full master may grant.
+-- If the user lacks the right to a later write, no life is set: what remains ends at its deadline, or with the old key.
 -- Each mode expects the admission record that the caller had read before its round began: a master that may have lost
 -- data since then has another record, and rejects the call. A repair also works in quarantine, if the expected record
 -- is that of the quarantine.
@@ -53,14 +54,12 @@ local marks = {}
 if not expected then return {6, call('GETRANGE', KEYS[2], 0, 65535), now} end
 -- include holder.lua
 -- Returns the ms after which the lease has expired for this request: by the later of both deadlines.
-local function remaining(time)
-  return left == -1 and -1 or math.max(1, left - kept, math.floor((ends - time) / 1000) + 1)
-end
+local function remaining(time) return math.max(1, left - kept, math.floor((ends - time) / 1000) + 1) end
 local lease, mode, waiter, rank, previous = ARGV[6], ARGV[7] or 'acquire', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[8] ~= '' and ARGV[8], tonumber(ARGV[9]) else previous = ARGV[8] end
 local asked, ballot, time, gone = tonumber(first), tonumber(last), tonumber(ARGV[10] or first), nil
 queued = queued and drop()
-if holder and left >= 0 and left < kept and time > ends then gone, holder = holder, nil end
+if holder and left < kept and time > ends then gone, holder = holder, nil end
 local replaces = holder and holder == previous
 if holder == id then
   local accepted, before, value = string.match(text, '^%S+ %d+ (%d+) (%d+)(.*)$')
@@ -86,8 +85,8 @@ if asked <= top or asked <= now - window then return {3, join(waiter, rank, aske
 local latest = (asked == ballot and math.max(now, top) or now) + window
 if ballot > latest then return {4, join(waiter, rank, asked), fence, now} end
 call('HSET', lock, 'fence', last, id, lease)
-live(math.max(holder and left - kept or 0, ARGV[3] - 75000), ballot)
 if replaces then gone = previous end
 if gone and gone ~= id then call('HDEL', lock, gone) end
+live(math.max(holder and left - kept or 0, ARGV[3] - 75000), ballot)
 if queued and waiter then leave(waiter) end
 return 1

@@ -18,7 +18,8 @@ if not top then return redis.error_reply('BADFENCE the fence of this name is not
 local function fence_life(ballot) return 75000 + math.ceil(math.max(0, ballot - now - window) / 1000) end
 
 -- Lets the key live for at least these ms, and with it the shares: while ballots may follow its fence, a clock that
--- jumps must not expire them alone. A key without expiry, which these scripts never leave, does not get one.
+-- jumps must not expire them alone. A key without expiry, which another program has removed, does not get one: these
+-- ms may be less than its lease needs.
 local function prolong(life)
   if left ~= -1 and call('PTTL', lock) < life then call('PEXPIRE', lock, life) end
   local shares = marks[2] == 'readers-writer' and lock .. ':shares'

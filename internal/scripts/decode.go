@@ -18,7 +18,7 @@ type Holding struct {
 	Lingers bool
 	Value   string // value of the lease; "" with Version 0: the lease has no value
 	Version int64
-	Left    time.Duration // negative if the name is free, or the key never expires
+	Left    time.Duration // negative if the name is free
 	Fence   int64
 	Time    int64 // microseconds
 

@@ -21,8 +21,10 @@ if kind == 'readers-writer' then
   end
 elseif not kind then
   -- include holder.lua
-  if holder and (left == -1 or left >= kept) then lease, ms = {holder, text}, math.max(-1, left - kept)
-  elseif holder and ARGV[1] and at <= ends then lease, ms = {holder, text}, math.floor((ends - at) / 1000) + 1 end
+  if holder and left >= kept then lease, ms = {holder, text}, left - kept
+  elseif holder and (ARGV[1] or left == -1) and at <= ends then
+    lease, ms = {holder, text}, math.floor((ends - at) / 1000) + 1
+  end
 end
 local record = call('GETRANGE', KEYS[2], 0, 65535)
 return {lease, ms, fence, now, record, call('ZCARD', queue), call('ZRANGE', queue, 0, 9), number, list, kind or ''}

@@ -43,7 +43,7 @@ if ballot > 0 then raise(ballot) end
 -- attempt would wake the next one, and so on without a pause. So a roll-back counts with the ballot of its attempt.
 local function free()
   local number = leases()
-  if number ~= 1 or left < 0 or left >= kept then return number < 1 end
+  if number ~= 1 or left >= kept then return number < 1 end
   local all, time = call('HGETALL', lock), rank ~= '' and math.min(now, tonumber(ARGV[7])) or now
   for i = 2, #all, 2 do
     if tonumber(string.match(all[i], '^%d+~? %d+ %d+ (%d+)') or 0) >= time then return false end

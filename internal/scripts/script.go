@@ -46,14 +46,14 @@ func script(name, sha string, once bool) *frame.Script {
 
 // The scripts. They are read-only.
 var (
-	Acquire = script("acquire", "dc9e31ec23773ae7825a7b39f94cf9ab6e4c54ca", true)
+	Acquire = script("acquire", "83ec2f5fa282a80ae5ab29fc60f0f0301868290c", true)
 	Extend  = script("extend", "89669125a4e6e44abe89d82afd7c9fb9ed3ed6d9", false)
-	Release = script("release", "5880c48e6fa255b83436a2ac988f1d930baf55b1", false)
-	Inspect = script("inspect", "63659a88973f157a4e9eb4d2a38d81c3a14b3366", false)
+	Release = script("release", "a0d8765927cefa50853e8b6ccafc502cf40571af", false)
+	Inspect = script("inspect", "ca413281245ec5dce891474fff6bd3f988575d68", false)
 	Admit   = script("admit", "42d6668c8db596f0ff91bda51f2c518feeb0449a", false)
 
 	// Scripts of the slots of a semaphore, whose other scripts are those of plain locks.
-	SlotAcquire = script("slot acquire", "dab0c10d7a74e8d4e905d6d583ca707481fa772d", true)
+	SlotAcquire = script("slot acquire", "b8128484a3db73c5054449e0643b53be6d127da1", true)
 	SlotExtend  = script("slot extend", "6d5f15517c2423a94019951427bf0b72a289ed3e", false)
 
 	// Scripts of readers-writer locks.

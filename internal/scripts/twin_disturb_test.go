@@ -15,7 +15,7 @@ func (w *twin) disturb() {
 	now, name := w.now(), w.name()
 	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Shares(name), prefix.Admission(), prefix.Queue(name),
 		prefix.Waiters(name))
-	switch w.rnd.IntN(13) {
+	switch w.rnd.IntN(14) {
 	case 10, 11, 12: // leases expire by the server's clock
 		w.op = "PEXPIRE 60000 " + prefix.Lock(name)
 		sent := time.Now()
@@ -23,6 +23,12 @@ func (w *twin) disturb() {
 		w.state.Expire(w.now(), prefix.Lock(name), 60_000)
 		if !w.took(sent) {
 			w.restart()
+		}
+	case 13: // the deadline alone ends a lease
+		if v := w.state.Look(now, prefix.Lock(name)); v.Type == reference.Hash {
+			w.op = "PERSIST " + prefix.Lock(name)
+			w.must("PERSIST", prefix.Lock(name))
+			w.state.SetHash(prefix.Lock(name), v.Fields...)
 		}
 	case 0, 1:
 		w.op = "DEL " + key

@@ -48,9 +48,9 @@ func (e *Encoder) acquire(
 // A Vote is the answer of one master to an acquire or an extension.
 type Vote struct {
 	Outcome quorum.Outcome
-	// Left is the time until the name may become free. For Held, Left is the remaining TTL of the lock, negative if the
-	// key never expires; if Free is set, Left is the rest of the second that the first waiter has. For Missing, Left is
-	// the remaining TTL of another lease, negative if the name is free.
+	// Left is the time until the name may become free. For Held, Left is the remaining TTL of the lock; if Free is set,
+	// Left is the rest of the second that the first waiter has. For Missing, Left is the remaining TTL of another lease,
+	// negative if the name is free, and the longest Duration if the key has no TTL.
 	Left time.Duration
 	// Free reports whether the name is free on this master but reserved for another waiter (Held). If Free is set and Left
 	// is 0, the caller may try again immediately.

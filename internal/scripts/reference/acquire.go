@@ -107,17 +107,17 @@ func (c *call) acquire() any {
 		return []any{int64(o), c.join(&n, "", a.waiter), n.fence, c.now}
 	}
 	c.set("", scripts.FieldFence, c.arg(5), a.id, a.lease)
-	lasts := a.life - kept
-	if held.id != "" {
-		lasts = max(lasts, n.left-n.kept)
-	}
-	c.live(&n, lasts, a.last)
 	if replaces {
 		gone = a.previous
 	}
 	if gone != "" && gone != a.id {
 		c.state.deleteFields(c.now, c.key(1), gone)
 	}
+	lasts := a.life - kept
+	if held.id != "" {
+		lasts = max(lasts, n.left-n.kept)
+	}
+	c.live(&n, lasts, a.last)
 	if n.queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}

@@ -156,14 +156,12 @@ func (n *hash) expired(l *lease, time float64) bool {
 	return n.over() && time > l.ends
 }
 
-// over reports whether a lease in this hash has expired by this master's clock.
-func (n *hash) over() bool { return n.left >= 0 && n.left < n.kept }
+// over reports whether a lease in this hash has expired by this master's clock. Of a key without a TTL the clock says
+// nothing, and the other one decides.
+func (n *hash) over() bool { return n.left < n.kept }
 
 // remaining returns the ms after which a lease has expired for a request of this time.
 func (n *hash) remaining(l *lease, time float64) int64 {
-	if n.left == -1 {
-		return -1
-	}
 	return max(1, n.left-n.kept, int64(math.Floor((l.ends-time)/1000))+1)
 }
 

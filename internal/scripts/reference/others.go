@@ -162,8 +162,8 @@ func (c *call) inspect() any {
 		}
 	case "":
 		if l := c.holder(&n); l.id != "" && !n.over() {
-			fields, left = []any{l.id, l.text}, max(-1, n.left-n.kept)
-		} else if l.id != "" && asked && float64(time) <= l.ends {
+			fields, left = []any{l.id, l.text}, n.left-n.kept
+		} else if l.id != "" && (asked || n.left == -1) && float64(time) <= l.ends {
 			fields, left = []any{l.id, l.text}, int64(math.Floor((l.ends-float64(time))/1000))+1
 		}
 	}
