@@ -258,7 +258,8 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.SetOf(l).Of
 //
 // Like [Locker.Lock], Import retries until ctx ends or the tries are used up. It returns ErrInvalid, before anything is
 // sent, if text is not a handle of this prefix; ErrLost if a majority no longer has the lock; and the errors of Lock.
-// After an error, Import releases the lock on the masters on which it had taken the lock over.
+// After an error, Import releases the lock on all masters to which it was sent, because they may have it by now. So a
+// later import of the handle usually fails, unless ctx had ended before the first one.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	name := client.NameIn(text) // "" if Import of the client reports an error
 	c := client.SetOf(l).Of(name)
