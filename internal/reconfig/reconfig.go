@@ -190,10 +190,12 @@ func Look(s Seen) (p Progress) {
 		return p
 	}
 	var lefts []time.Duration
-	inTime := raised // those whose time may count, since a correct clock may have shown it
+	// Those whose time counts now or in a moment, since a correct clock may have shown it. A record has the time of a
+	// clock that is ahead of its master's, if only by a microsecond.
+	inTime := raised
 	for i := range raised.All() {
 		lefts = append(lefts, s.needed()-s.since(i, s.Masters[i].Read, s.Masters[i].Record.Raised))
-		if min(s.Masters[i].Read, s.latest(i)) < s.Masters[i].Record.Raised {
+		if min(s.Masters[i].Read, s.latest(i))+skew.Agree.Microseconds() < s.Masters[i].Record.Raised {
 			inTime &^= quorum.One(i)
 		}
 	}

@@ -117,6 +117,8 @@ func TestRaiseAndFinishNeedRecords(t *testing.T) {
 	}{
 		{raised(0b001, time.Hour), "1 of 3 old masters"}, {raised(0b111, 0), "for another 1m0s"},
 		{raised(0b111, time.Minute-time.Millisecond), "for another 1ms"},
+		{raised(0b111, -time.Second), "for another 1m0s"}, // just now, by a clock that is a little ahead
+		{raised(0b111, -2*time.Second), Differ},
 		{Seen{Config: states[0], Masters: masters(now)}, "no change is in progress"},
 	} {
 		if _, err := Finish(c.seen); err == nil || !strings.Contains(err.Error(), c.text) {
