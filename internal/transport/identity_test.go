@@ -97,6 +97,29 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	}
 }
 
+// H52: a server that was refused because of its eviction policy may have lost locks, if it has evicted keys.
+func TestEvictedKeysCountAsMove(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.URL()}, WithHeartbeat(20*time.Millisecond))
+	waitUp(t, p)
+	for _, c := range []struct {
+		limit string
+		moved bool
+	}{{"100mb", false}, {"1", true}, {"100mb", false}} {
+		before := state(p, 0).Info.Moves
+		srv.Do("SET", "lock", "1", "PX", "60000")
+		srv.Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+		srv.Do("CONFIG", "SET", "maxmemory", c.limit)
+		_ = waitDown(t, p, 0, fault.ErrRefused)
+		srv.Do("CONFIG", "SET", "maxmemory", "0")
+		waitUp(t, p)
+		if after := state(p, 0).Info.Moves; (after > before) != c.moved || p.Quarantined(0, after, "p") != (after == 0) {
+			t.Errorf("with maxmemory %s, Moves was %d, and is %d", c.limit, before, after)
+		}
+		srv.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	}
+}
+
 // H57: a master that was a replica in the meantime has another identity, regardless of how much it copied from its
 // master.
 func TestIdentityOfPromotedReplica(t *testing.T) {

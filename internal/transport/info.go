@@ -39,8 +39,11 @@ type Info struct {
 	// is, at most 10 s of min-replicas-max-lag and 2 s until the server notices. It is 0 if the master has no failover
 	// ([Transport.FailsOver]).
 	Late time.Duration
-	// Moves counts the connections that have ended because the hash slot of the bucket was being moved. With each move,
-	// the locks in the slot may be lost, even if the identity stays the same. See [Transport.Quarantined].
+	// Evicted is evicted_keys: the number of keys that the server has evicted. It is read once per connection.
+	Evicted int64
+	// Moves counts the connections that have ended because the hash slot of the bucket was being moved, or were the first
+	// after the server had evicted keys. Each time, locks may be lost, even if the identity stays the same. See
+	// [Transport.Quarantined].
 	Moves uint64
 	// Refused reports whether the server has refused the script of the last heartbeat, for any reason.
 	Refused bool
@@ -197,6 +200,7 @@ func infoOf(fields map[string]string) Info {
 		Loading:      fields["loading"] == "1" || fields["async_loading"] == "1",
 		Policy:       fields["maxmemory_policy"],
 		MaxMemory:    Number(fields["maxmemory"]),
+		Evicted:      Number(fields["evicted_keys"]),
 		Replicas:     replicaCount(fields),
 		Persistence: Persistence{
 			AOF:       fields["aof_enabled"],

@@ -24,6 +24,7 @@ type master struct {
 	pending     pendingList
 	users       int      // number of references; see Retain; guarded by Transport.changeMu
 	moves       uint64   // see Info.Moves; used by run only
+	last        Info     // of the last attempt to connect that got one; used by run only
 	quarantined sync.Map // maps a prefix to the moves that RecordQuarantine recorded
 
 	mu    sync.Mutex // held while state changes, and while ctx is cancelled
@@ -75,6 +76,7 @@ func (m *master) run() {
 	for m.ctx.Err() == nil {
 		s := &session{m: m, id: id + 1, digest: m.cfg.failover.digestOf(nil)}
 		conn, op, err := redial.Connect(m.ctx, &m.cfg.Target, s.greet)
+		m.compare(&s.info)
 		if err == nil {
 			op, err = m.claim(conn, s)
 		}
@@ -90,6 +92,19 @@ func (m *master) run() {
 		}
 		redial.Rest(m.ctx, time.Since(began))
 	}
+}
+
+// compare counts a move if the server has evicted keys since the last attempt to connect, unless that is allowed. A
+// server with a policy that evicts keys is refused, but its locks may be lost when the policy is right again.
+func (m *master) compare(now *Info) {
+	if now.RunID == "" { // the attempt has failed earlier
+		return
+	}
+	evicted := now.Evicted > 0 && now.Evicted != m.last.Evicted
+	if evicted && now.RunID == m.last.RunID && !m.cfg.AllowEviction {
+		m.moves++
+	}
+	m.last = *now
 }
 
 // claim registers the server of s as m. If the server is already connected as another master, claim closes c and
