@@ -308,9 +308,12 @@ func check(ctx context.Context, con *console, c *client, arguments string) error
 	return leave(code)
 }
 
-// first returns the first step with new masters, if all masters may be new: none has a record, so no client that
-// acquires locks is running. Otherwise it returns "".
+// first returns the first step with new masters, if all masters may be new: none has a record, not even in another
+// database, so no client that acquires locks is running. Otherwise it returns "".
 func first(v redlockinfo.Verdict) string {
+	if slices.ContainsFunc(v.Findings, func(f redlockinfo.Finding) bool { return f.About == "databases" }) {
+		return ""
+	}
 	if slices.ContainsFunc(v.Masters, func(m redlockinfo.Master) bool { return m.State != "quarantine" || m.MaxTTL > 0 }) {
 		return ""
 	}
@@ -320,7 +323,7 @@ func first(v redlockinfo.Verdict) string {
 
 // findingsText returns the text of the findings. Equal findings about different masters are listed once.
 func findingsText(list []redlockinfo.Finding) (text string) {
-	for len(list) > 0 {
+	for list = slices.Clone(list); len(list) > 0; {
 		f, masters := list[0], []string{}
 		list = slices.DeleteFunc(list, func(g redlockinfo.Finding) bool {
 			master := g.Master

@@ -307,18 +307,25 @@ func (c *client) possible(found []*scanned) map[string]held {
 func showHeld(con *console, c *client, found []*scanned, all bool) error {
 	code, unsure := exitDone, 0
 	asked := make([][]string, len(c.pools)) // by shard
-	var silent []string
+	var silent, whys []string
+	failed := make(map[string][]string) // masters by the reason
 	for _, m := range found {
 		if m.err == nil || errors.Is(m.err, errCutOff) {
 			asked[m.shard] = append(asked[m.shard], m.addr)
 		}
 		switch {
 		case m.err != nil:
-			con.complain(fmt.Errorf("redlock ls: the list is partial: %s: %w", m.addr, m.err))
-			code = exitDanger
+			why := strings.TrimPrefix(m.err.Error(), "pool: "+m.addr+": ")
+			if failed[why] == nil {
+				whys = append(whys, why)
+			}
+			failed[why], code = append(failed[why], m.addr), exitDanger
 		case !m.votes:
 			silent, code = append(silent, m.addr), exitDanger
 		}
+	}
+	for _, why := range whys {
+		con.complain(fmt.Errorf("redlock ls: the list is partial: %s: %s", strings.Join(failed[why], ", "), why))
 	}
 	if len(silent) > 0 {
 		con.complain(fmt.Errorf("redlock ls: the list is partial: %d of %d masters do not vote, and may have forgotten "+

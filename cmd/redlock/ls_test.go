@@ -147,6 +147,15 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 
 // H110: ls lists 20 000 names with fences, or 200 000 with -long. If the list is incomplete, ls reports this, in JSON
 // too.
+// A reason that several masters share is printed once, and each master is named once.
+func TestLsJoinsReasons(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	f.kill(1, 2)
+	f.call(exitNoQuorum, "redlock ls: the list is partial: "+strings.Join(f.addrs()[1:], ", ")+": connect: master is down: "+
+		"connection refused\n", "ls")
+}
+
 func TestLsOfManyNames(t *testing.T) {
 	t.Parallel()
 	many := 20_000

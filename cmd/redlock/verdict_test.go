@@ -152,6 +152,19 @@ func TestRightOfSomeCallsCostsNoVote(t *testing.T) {
 	f.call(exitDone, "3 of 3 masters vote", "status")
 }
 
+// Nobody is told to admit masters that have a record in another database: both databases would grant a lock.
+func TestOtherDatabaseIsNotNew(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	for i := range f.urls {
+		f.urls[i] += "/3"
+	}
+	if _, said := command(append([]string{"check"}, f.urls...)...); strings.Contains(said, "redlock admit") ||
+		!strings.Contains(said, "use that database, by /0") {
+		t.Error(said)
+	}
+}
+
 // With a mistyped prefix, a restricted user may read no key. Equal findings of the masters are one.
 func TestFindingsOfMastersAreJoined(t *testing.T) {
 	t.Parallel()
