@@ -39,8 +39,9 @@ var steps = map[fault.Cause]struct{ about, do string }{
 	fault.WrongLogin:    {"rights", stepLogin},
 	fault.SentinelLogin: {"rights", stepSentinelLogin},
 	fault.NoSentinels:   {"connection", stepSentinels},
-	fault.NoRight:       {"rights", "grant its user the rights that redlock check lists"},
-	fault.MaxClients:    {"connection", stepClients},
+	fault.NoRight:       {"rights", NeedRights},
+	fault.NoSuchCommand: {"rights", needCommands},
+	fault.MaxClients:    {"connection", StepClients},
 	fault.Protected:     {"connection", stepProtected},
 	fault.ClusterDown:   {"connection", StepMessage},
 }
@@ -118,7 +119,7 @@ const (
 		"the master in the URL"
 	stepLogin     = "set the user and the password of this master: in the URL, with WithCredentials, or with " + provider
 	provider      = "WithCredentialsProvider"
-	stepClients   = "stop a program that holds no locks and has many connections there"
+	StepClients   = "stop a program that holds no locks and has many connections there"
 	stepProtected = "decide who may access it: give it a password (requirepass) that is in the URLs of all clients, or " +
 		"bind it to an address that only clients reach"
 	stepBusy = "a script is running there: end it with `%s KILL`; if the reply is UNKILLABLE, the script has " +
@@ -150,7 +151,7 @@ const (
 	stepSecret   = "make its password readable: the file, or the result of the command or the provider"
 	stepDatabase = "use a database that exists, and that its user may select"
 	stepClosed   = "if the port is one for TLS, use rediss://; if not, " + stepFull
-	stepFull     = "if it serves other clients, it has as many as it allows (maxclients): " + stepClients +
+	stepFull     = "if it serves other clients, it has as many as it allows (maxclients): " + StepClients +
 		"; else read the server's log"
 	StepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG), a pause " +
 		"(CLIENT PAUSE)"
@@ -182,4 +183,7 @@ const (
 	silentTLS   = "run redlock check: it shows whether the server hangs, or its port is one without TLS"
 	infoRight   = "grant the right to run INFO: `ACL SETUSER %s +info`"
 	ConfigRight = "grant the right to read it: `ACL SETUSER %s +config|get`"
+
+	NeedRights   = "grant its user the rights that redlock check lists"
+	needCommands = "it lacks commands, or they are renamed: redlock check lists them, and names the step"
 )

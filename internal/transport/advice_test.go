@@ -59,6 +59,19 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	waitUp(t, open(t, []string{withPassword.URL()}, WithCredentials("", "secret")))
 }
 
+// The error of a script or a command that the server does not have leads to redlock check, which lists all of them.
+func TestAdviceOfMissingCommands(t *testing.T) {
+	c := must.Get(redis.Dial("tcp", startServer(t, "--rename-command", "HSET", "").Addr()))(t)
+	defer c.Close()
+	for _, words := range [][]any{{"EVAL", "return redis.call('HSET', KEYS[1], 'f', 'v')", 1, "k"}, {"HSET", "k", "f", "v"}} {
+		_, err := c.Do(words[0].(string), words[1:]...)
+		e := &Error{Op: "acquire", Err: err}
+		if about, do := e.Advice("user"); about != "rights" || do != needCommands {
+			t.Errorf("the advice for %v is %q, %q", err, about, do)
+		}
+	}
+}
+
 func TestIPv6Address(t *testing.T) {
 	server := startServer(t)
 	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {

@@ -134,9 +134,13 @@ func causeOfReply(reply redis.Error) Cause {
 	return codes[Code(reply)]
 }
 
+// unknownInScript is in the replies to a script with a command that the server does not have.
+const unknownInScript = "Unknown Redis command called from"
+
 // UnknownCommand reports whether a server refused a command because it does not have it.
 func UnknownCommand(reply redis.Error) bool {
-	return strings.HasPrefix(strings.ToLower(string(reply)), "err unknown command")
+	return strings.HasPrefix(strings.ToLower(string(reply)), "err unknown command") ||
+		strings.Contains(string(reply), unknownInScript)
 }
 
 func causeOfTLS(err error) Cause {
