@@ -91,7 +91,7 @@ func (e *adviceEnv) busy(command string, args ...any) {
 func farAway(e *adviceEnv) string { return "redis://" + slowRelay(e.t, e.master.Addr()) }
 
 func connectionAdvice() []adviceCase {
-	var busy []redis.Conn
+	var busy, crowd []redis.Conn
 	return []adviceCase{
 		{name: "a long way", about: "latency", what: "longer than a tenth of the timeout, which is 500ms",
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named(farAway(e)) }, apply: plainURL},
@@ -123,6 +123,18 @@ func connectionAdvice() []adviceCase {
 			},
 			apply: func(*adviceEnv, *printed) {
 				for _, c := range busy {
+					_ = c.Close()
+				}
+			}},
+		{name: "nearly too many clients", about: "clients", what: "clients that it allows",
+			spoil: func(e *adviceEnv) {
+				for range 300 {
+					crowd = append(crowd, redistest.Dial(e.t, e.master))
+				}
+				e.admin("CONFIG", "SET", "maxclients", 330)
+			},
+			apply: func(*adviceEnv, *printed) {
+				for _, c := range crowd {
 					_ = c.Close()
 				}
 			}},

@@ -75,6 +75,7 @@ type webFacts struct {
 	Used    int64            `json:"used"`       // bytes
 	Limit   int64            `json:"limit"`      // bytes; 0 for none
 	ahead   time.Duration    // of its clock, by that of this host
+	full    bool             // whether it has as many clients as it allows
 	refused map[string]int64 // number of refused commands for each error code; nil if the master did not answer
 
 	write  redis.Error      // the error reply to a write, if it was refused
@@ -268,17 +269,24 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		}
 	}
 	wg.Wait()
-	var unable []redlockinfo.Finding // this client acquires nothing, so it has seen no refusal
+	var seen []redlockinfo.Finding // this client acquires nothing and is connected, so it has met no refusal
 	for _, m := range list {
+		if m.full {
+			seen = append(seen, redlockinfo.Finding{
+				Master: m.Addr, Severity: redlockinfo.Warning, About: "clients",
+				What: "it has as many clients as it allows (maxclients)", Risk: "it refuses clients that connect now",
+				Fix: transport.StepClients,
+			})
+		}
 		if m.write != "" {
-			unable = append(unable, redlockinfo.Finding{
+			seen = append(seen, redlockinfo.Finding{
 				Master: m.Addr, Severity: redlockinfo.Failure, About: "writes", NoVote: true,
 				What: fmt.Sprintf("it rejected a write: %.200s", string(m.write)), Risk: "it grants no locks",
 				Fix: transport.StepMessage,
 			})
 		}
 	}
-	v = w.set.Verdict(unable...)
+	v = w.set.Verdict(seen...)
 	asked := list
 	list = nil
 	for _, m := range jsonMasters(v.Masters) { // the states that the verdict is about
@@ -289,7 +297,7 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		about := func(f redlockinfo.Finding) bool { return f.Master == m.Addr && f.Severity > redlockinfo.Notice }
 		if f := slices.IndexFunc(v.Findings, about); f >= 0 {
 			one.Fix = v.Findings[f].Fix
-			if v.Findings[f].NoVote && m.Left == 0 { // without the advice that the error repeats
+			if one.Error == "" || v.Findings[f].NoVote && m.Left == 0 { // without the advice that the error repeats
 				one.Error = v.Findings[f].What
 			}
 			if one.Fix == transport.StepMessage {
@@ -322,6 +330,8 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int, pref
 	}
 	m.Used, _ = strconv.ParseInt(stats["used_memory"], 10, 64)
 	m.Limit, _ = strconv.ParseInt(stats["maxmemory"], 10, 64)
+	most := transport.Number(stats["maxclients"])
+	m.full = most > 0 && transport.Number(stats["connected_clients"]) >= most
 	m.refused = make(map[string]int64)
 	for key, value := range stats {
 		code, counts := strings.CutPrefix(key, "errorstat_")

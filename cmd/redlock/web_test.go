@@ -24,6 +24,7 @@ import (
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -269,6 +270,27 @@ func TestPageSeesRefusedWrites(t *testing.T) {
 	if log, _ := f.do(1, "ACL", "LOG").([]any); len(log) != 1 || log[0].([]any)[1] != int64(1) { // its count
 		t.Errorf("the page was refused a write more than once: %s", log)
 	}
+}
+
+// A master with as many clients as it allows still votes for those that are connected, such as the page, which says
+// that others cannot connect. To them, check says that this is their answer.
+func TestPageSeesTooManyClients(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	admin := redistest.Dial(t, f.servers[1])
+	w := f.looker()
+	if err := w.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Do("CONFIG", "SET", "maxclients", 1); err != nil {
+		t.Fatal(err)
+	}
+	v, list := w.masters(t.Context())
+	if m := list[1]; !v.CanLock || v.Spare != 1 || !m.Votes || !strings.Contains(m.Error, "maxclients") ||
+		m.Fix != transport.StepClients {
+		t.Errorf("the page shows %+v, %+v", v, m)
+	}
+	f.call(exitDanger, "tolerated by clients that connect now; those that are connected keep its vote\n", "check")
 }
 
 // The buckets of a cluster have their own keys, which other nodes need not have: the page tries its writes on these.

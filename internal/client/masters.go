@@ -54,18 +54,18 @@ func (s *Set) AwaitKnown(ctx context.Context) {
 	}) // ignore the error: the states of the masters show that ctx ended early
 }
 
-// Verdict returns the verdict of this moment. It sends nothing. unable are findings about masters that grant no lock
-// although no client has seen it; each applies to the master in every shard.
-func (s *Set) Verdict(unable ...redlockinfo.Finding) redlockinfo.Verdict {
+// Verdict returns the verdict of this moment. It sends nothing. seen are findings of the caller, each about the master in
+// every shard. A master with one that has NoVote grants no lock, although no client has seen it.
+func (s *Set) Verdict(seen ...redlockinfo.Finding) redlockinfo.Verdict {
 	list := make([]redlockinfo.Verdict, len(s.Clients))
 	for i, c := range s.Clients {
 		now := c.present()
 		for k, m := range now.Masters {
-			if slices.ContainsFunc(unable, func(f redlockinfo.Finding) bool { return f.Master == m.Addr }) {
+			if slices.ContainsFunc(seen, func(f redlockinfo.Finding) bool { return f.NoVote && f.Master == m.Addr }) {
 				now.Able &^= quorum.One(now.View.Config.Order[k])
 			}
 		}
-		list[i] = now.Judge(unable)
+		list[i] = now.Judge(seen)
 	}
 	return diagnose.Join(list)
 }

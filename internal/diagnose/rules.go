@@ -48,6 +48,7 @@ func (f *facts) judge(q *inquiry) {
 		f.eviction()
 		f.version()
 		f.memory()
+		f.clients()
 		f.replicas(q)
 	}
 	if rule, ok := f.sentinels(); ok && f.text != nil {
@@ -106,7 +107,21 @@ func (f *facts) connection() {
 	case do == "":
 		do = unreached(f.failed)
 	}
-	f.noVote(about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), sayNoVote, do)
+	risk := sayNoVote
+	switch fault.CauseOf(f.failed.Err) {
+	case fault.MaxClients, fault.NoLogin, fault.WrongLogin, fault.Protected:
+		risk += " by clients that connect now; those that are connected keep its vote"
+	}
+	f.noVote(about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), risk, do)
+}
+
+// clients warns before the limit of clients is reached, because others can then not connect.
+func (f *facts) clients() {
+	n, limit := transport.Number(f.text["connected_clients"]), transport.Number(f.text["maxclients"])
+	if limit > 0 && n >= limit/10*9 {
+		f.find(warning, "clients", fmt.Sprintf("it has %d of %d clients that it allows (maxclients)", n, limit),
+			"it will soon refuse clients that connect", transport.StepClients)
+	}
 }
 
 // unreached returns the step for a master that a client cannot reach, if the cause suggests none to the client.
