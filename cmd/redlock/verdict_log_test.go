@@ -127,6 +127,29 @@ func (c *clientLog) contradicts(v *verdictSeen) (list []string) {
 	return list
 }
 
+// A master that grants locks and refuses to extend them is failing for a client that does both, until it extends locks
+// again. This is logged once, and check and status agree with it.
+func TestMasterThatRefusesExtensionsIsFailing(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	l, log := openLogged(t, f.urls)
+	if err := l.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log.tries(l)
+	if _, err := l.Lock(t.Context(), "long", redlock.WithTTL(3*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	f.do(1, "ACL", "SETUSER", "default", "-hmget")
+	agree(t, "no right to extend", f.urls, exitDanger, 0, log.contradicts)
+	f.do(1, "ACL", "SETUSER", "default", "+hmget")
+	agree(t, "the right again", f.urls, exitDone, 1, log.contradicts)
+	text := log.all()
+	if n := strings.Count(text, "redlock: master is failing"); n != 1 {
+		t.Errorf("the log says %d times that a master is failing:\n%s", n, text)
+	}
+}
+
 // kick ends the connections of all clients of server i but this one.
 func (f *deployment) kick(i int) { f.as(i, "secret", "CLIENT", "KILL", "TYPE", "normal") }
 

@@ -72,8 +72,8 @@ func (c *Client) unhealthy(ctx context.Context) *round.Failure {
 	return f
 }
 
-// probe locks and releases a probe name of this client on all masters, unless another goroutine has just done so. The
-// votes show which masters grant locks. They are not traced.
+// probe locks, extends and releases a probe name of this client on all masters, unless another goroutine has just done
+// so. The votes show which masters grant locks, and extend them. They are not traced.
 func (c *Client) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeBound)
 	defer cancel()
@@ -98,10 +98,14 @@ func (c *Client) probe(ctx context.Context) {
 	}
 	ttl := min(probeTTL, cmp.Or(c.cfg.MaxTTL, MaxTTL))
 	r.LeaseID = scripts.LeaseID(c.leases.Owner, uint64(first), c.cfg.Label)
-	acquire := view.Encoder.Acquire(&keys, r.LeaseID, c.ballots.Term(r.Start, ttl), first, last, 1, nil)
-	sent := r.SendAll(acquire, ttl, round.NeedsVote)
+	term, more := c.ballots.Term(r.Start, ttl), silent.New(view, "probe", nil)
+	more.Extends = true
+	sent := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, term, first, last, 1, nil), ttl, round.NeedsVote)
+	more.SendAll(view.Encoder.Extend(&keys, r.LeaseID, term, 1, ""), ttl, round.NeedsVote)
 	r.RecordSkipped()
+	more.RecordSkipped()
 	r.Complete(ctx)
+	more.Complete(ctx)
 	c.leases.Post(sent, view.Encoder.Release(&keys, scripts.Ending{Leases: []string{r.LeaseID}, Ballot: last}))
 }
 

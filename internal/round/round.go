@@ -66,6 +66,7 @@ type Round struct {
 	Key      string        // the name, for errors
 	LeaseID  string        // the id in an acquire
 	Ticketed bool          // whether the acquire has a ticket
+	Extends  bool          // whether the call is an extension
 
 	sender   *Sender
 	observer VoteObserver // nil if there is none
@@ -200,7 +201,9 @@ func (r *Round) Record(i int, v Vote) {
 	r.sender.Health.Answers.Add(1)
 	switch { // before the vote counts: a caller of Complete may read the health next
 	case v.Err != nil:
-		r.sender.Health.refused(i, v.Err)
+		r.sender.Health.refused(i, v.Err, r.Extends)
+	case v.Outcome == quorum.Granted && r.Extends:
+		r.sender.Health.renews(i)
 	case v.Outcome == quorum.Granted && r.LeaseID != "" && !r.Ticketed:
 		r.sender.Health.grants(i)
 	}
