@@ -109,7 +109,8 @@ func (f *facts) connection() {
 	}
 	risk := sayNoVote
 	switch fault.CauseOf(f.failed.Err) {
-	case fault.MaxClients, fault.NoLogin, fault.WrongLogin, fault.Protected:
+	case fault.MaxClients, fault.NoLogin, fault.WrongLogin, fault.Protected, fault.Expired,
+		fault.ClientCertificateExpired:
 		risk += " by clients that connect now; those that are connected keep its vote"
 	}
 	f.noVote(about, strings.TrimPrefix(f.failed.WithoutAdvice(), "pool: "+f.name+": "), risk, do)
