@@ -152,8 +152,8 @@ func TestLsJoinsReasons(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	f.kill(1, 2)
-	f.call(exitNoQuorum, "redlock ls: the list is partial: "+strings.Join(f.addrs()[1:], ", ")+": connect: master is down: "+
-		"connection refused\n", "ls")
+	f.call(exitNoQuorum, "redlock ls: the list is partial: "+strings.Join(f.addrs()[1:], ", ")+
+		": connect: master is down: connection refused\n", "ls")
 }
 
 func TestLsOfManyNames(t *testing.T) {

@@ -29,7 +29,7 @@ type Fact struct {
 	Began       uint64         // number of the last step that was sent before the present quarantine was first seen
 	Lost        time.Duration  // how long this client has seen the master down or unknown; 0 if the master is up
 	Backlog     time.Duration  // repl-backlog-ttl of the server; 0 if the backlog is never freed or the value is unknown
-	Moved       bool           // whether a move of the hash slot, or eviction, may have lost data; Identity stays the same
+	Moved       bool           // whether a move of the hash slot, or eviction, may have lost data; Identity stays
 	Late        time.Duration  // after a failover: how long the replaced server may have continued to grant locks
 	Database    string         // the number of the database of this master; "" if it is not known
 	DurableName string         // the escaped address of a master that is declared durable; "" for any other

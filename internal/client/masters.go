@@ -54,8 +54,8 @@ func (s *Set) AwaitKnown(ctx context.Context) {
 	}) // ignore the error: the states of the masters show that ctx ended early
 }
 
-// Verdict returns the verdict of this moment. It sends nothing. seen are findings of the caller, each about the master in
-// every shard. A master with one that has NoVote grants no lock, although no client has seen it.
+// Verdict returns the verdict of this moment. It sends nothing. seen are findings of the caller, each about the master
+// in every shard. A master with one that has NoVote grants no lock, although no client has seen it.
 func (s *Set) Verdict(seen ...redlockinfo.Finding) redlockinfo.Verdict {
 	list := make([]redlockinfo.Verdict, len(s.Clients))
 	for i, c := range s.Clients {

@@ -30,8 +30,8 @@ type Health struct {
 	mu sync.Mutex // held while refusals change
 }
 
-// Refusals has, for each master, the error with which it has refused a call; nil if it has granted a lock since, or, for
-// extensions, an extension.
+// Refusals has, for each master, the error with which it has refused a call; nil if it has granted a lock since, or,
+// for extensions, an extension.
 type refusals [quorum.Most]atomic.Pointer[error]
 
 // NewHealth returns a Health without any records. onChange is called when a master starts or stops failing, with no

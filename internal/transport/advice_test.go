@@ -63,7 +63,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 func TestAdviceOfMissingCommands(t *testing.T) {
 	c := must.Get(redis.Dial("tcp", startServer(t, "--rename-command", "HSET", "").Addr()))(t)
 	defer c.Close()
-	for _, words := range [][]any{{"EVAL", "return redis.call('HSET', KEYS[1], 'f', 'v')", 1, "k"}, {"HSET", "k", "f", "v"}} {
+	const script = "return redis.call('HSET', KEYS[1], 'f', 'v')"
+	for _, words := range [][]any{{"EVAL", script, 1, "k"}, {"HSET", "k", "f", "v"}} {
 		_, err := c.Do(words[0].(string), words[1:]...)
 		e := &Error{Op: "acquire", Err: err}
 		if about, do := e.Advice("user"); about != "rights" || do != needCommands {
