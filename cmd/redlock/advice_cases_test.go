@@ -321,9 +321,7 @@ func loading(e *adviceEnv) {
 // cluster starts a server that is a cluster with one node.
 func cluster(t testing.TB) *redisproc.Server {
 	t.Helper()
-	s := redistest.Test(t, 1, redisproc.Config{
-		Args: []string{"--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"},
-	})[0]
+	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
 	words := []any{"CLUSTER", "ADDSLOTS"}
 	for slot := range 16384 {
 		words = append(words, slot)

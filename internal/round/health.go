@@ -30,7 +30,7 @@ type Health struct {
 	mu sync.Mutex // held while refusals change
 }
 
-// Refusals has, for each master, the error with which it has refused a call; nil if it has granted a lock since, or,
+// refusals has, for each master, the error with which it has refused a call; nil if it has granted a lock since, or,
 // for extensions, an extension.
 type refusals [quorum.Most]atomic.Pointer[error]
 
