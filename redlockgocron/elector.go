@@ -22,7 +22,7 @@ type Elector struct {
 	locker *redlock.Locker
 	name   string
 	opts   []redlock.LockOption
-	term   atomic.Pointer[redlock.Lock] // nil if this program does not lead
+	term   atomic.Pointer[redlock.Lock] // of the last leadership; nil once Run has noticed its end
 }
 
 // NewElector returns an Elector that leads while it holds the lock of name. opts are those of [redlock.Locker.Lead].
@@ -49,8 +49,16 @@ func (e *Elector) Run(ctx context.Context) error {
 // IsLeader implements [gocron.Elector]: nil if this program leads, otherwise [ErrNotLeader]. It does not block. A job
 // that has begun continues if the leadership is lost.
 func (e *Elector) IsLeader(context.Context) error {
-	if term := e.term.Load(); term == nil || term.Err() != nil {
+	if e.leadership() == nil {
 		return ErrNotLeader
+	}
+	return nil
+}
+
+// leadership returns the lock of the leadership, or nil if this program does not lead.
+func (e *Elector) leadership() *redlock.Lock {
+	if term := e.term.Load(); term != nil && term.Err() == nil {
+		return term
 	}
 	return nil
 }
@@ -62,7 +70,7 @@ func (e *Elector) IsLeader(context.Context) error {
 func (e *Elector) Task(f func(ctx context.Context, lock *redlock.Lock) error) gocron.Task {
 	mustHave(f)
 	return gocron.NewTask(func(ctx context.Context) error {
-		lock := e.term.Load()
+		lock := e.leadership()
 		if lock == nil {
 			return ErrNotLeader
 		}
