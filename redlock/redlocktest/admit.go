@@ -16,9 +16,9 @@ import (
 )
 
 // Admit lets real servers vote immediately: new servers that a test has started, for example in containers. urls must
-// name all of them, as redis:// or rediss:// URLs. Until ctx ends, Admit waits for servers that do not answer yet. It
-// admits the servers for the default prefix and the default max TTL of package redlock; for other values use
-// Admin.Admit of package admin.
+// name all of them, and have the scheme redis, rediss, valkey or valkeys. Until ctx ends, Admit waits for servers that do
+// not answer yet. It admits the servers for the default prefix and the default max TTL of package redlock; for other
+// values, and for URLs of sentinels and clusters, use Admin.Admit of package admin.
 //
 // Admit must only be used for servers on which no client can hold a lock. It may be repeated. The error names each
 // server that was not admitted; the other servers are admitted.
@@ -50,6 +50,12 @@ func admitServer(ctx context.Context, rawurl, names string) error {
 	server := transport.URL(rawurl)
 	if err := server.Err(); err != nil {
 		return err
+	}
+	switch scheme, _, _ := strings.Cut(rawurl, ":"); strings.ToLower(scheme) {
+	case "redis", "rediss", "valkey", "valkeys":
+	default:
+		return fmt.Errorf("redlocktest: Admit: %s: the scheme %q is not one of redis, rediss, valkey, valkeys",
+			server.Name, scheme)
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
