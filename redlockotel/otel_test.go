@@ -198,6 +198,36 @@ func TestSpansHaveParents(t *testing.T) {
 	})
 }
 
+// Each Do ends its own span, also one that a shutdown refuses within the function of another Do.
+func TestRefusedDoHasItsOwnSpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		shut := make(chan error)
+		must.Do(t, f.Do(t.Context(), "outer", func(ctx context.Context, lock *redlock.Lock) error {
+			must.Do(t, lock.Unlock(context.WithoutCancel(ctx)))
+			go func() { shut <- f.Shutdown(t.Context()) }()
+			after(time.Second) // Shutdown waits for this function
+			err := f.Do(context.WithoutCancel(ctx), "inner", func(context.Context, *redlock.Lock) error { return nil })
+			if !errors.Is(err, redlock.ErrClosed) || !redlock.NotRun(err) {
+				t.Errorf("after Shutdown, Do returned %v", err)
+			}
+			time.Sleep(time.Second)
+			return nil
+		}))
+		must.Do(t, <-shut)
+		if got, want := f.tree(), []string{
+			"redlock do", "redlock do > redlock do", "redlock do > redlock lock", "redlock do > redlock unlock",
+		}; !slices.Equal(got, want) {
+			t.Errorf("the spans are %q, want %q", got, want)
+		}
+		s, at := f.last()
+		if took := s.EndTime.Sub(s.StartTime); s.Name != "redlock do" || at["redlock.name"] != "outer" ||
+			took != 2*time.Second || s.Status.Code != codes.Unset {
+			t.Errorf("the last span is %s of %v, took %v, and has the status %+v", s.Name, at, took, s.Status)
+		}
+	})
+}
+
 // The span of a call contains the name, the place in the queue, the attempts, the votes and the token, the time for
 // which the lock was held, and the error.
 func TestSpansSayWhatACallTook(t *testing.T) {
