@@ -8,11 +8,13 @@
 // # Spans
 //
 // Each call is a span, which is a child of the span in the context of the call: "redlock lock", "redlock try lock",
-// "redlock import", "redlock extend", "redlock set value", "redlock unlock", and "redlock do", which has the lock, the
-// unlock, and the spans of the function in between as its children. Attributes: redlock.name, redlock.token,
-// redlock.attempts, redlock.place, redlock.votes.granted, redlock.masters, and redlock.held of an unlock, in seconds.
-// The span of a failed call has the attribute error.type, which is the result of [redlock.Outcome], and the status
-// Error. If a try lock fails because the name is held, only error.type is set.
+// "redlock acquire", "redlock import", "redlock extend", "redlock set value", "redlock unlock" and so on, as
+// [redlockinfo.Op] names them, and "redlock do", which has the lock, the unlock, and the spans of the function in
+// between as its children. A LockAll, a DoAll and a Lead have no span of their own, but one for each lock and unlock.
+// Attributes: redlock.name, redlock.token, redlock.attempts, redlock.place, redlock.votes.granted, redlock.masters, and
+// redlock.held of an unlock, in seconds. The span of a failed call has the attribute error.type, which is the result of
+// [redlock.Outcome], and the status Error. If a call that does not wait, such as TryLock or TryDo, fails because the
+// name is held, only error.type is set.
 //
 // # Metrics
 //

@@ -178,9 +178,18 @@ func end(span trace.Span, i *redlockinfo.Event) {
 		return
 	}
 	span.SetAttributes(semconv.ErrorTypeKey.String(redlock.Outcome(i.Err)))
-	if !strings.HasPrefix(string(i.Op), "try ") || !errors.Is(i.Err, redlock.ErrHeld) {
+	if !isRefusal(i) {
 		span.SetStatus(codes.Error, strings.ToValidUTF8(i.Err.Error(), "\ufffd"))
 	}
+}
+
+// isRefusal reports whether a call that does not wait, such as TryLock or TryDo, failed because the name is held.
+func isRefusal(i *redlockinfo.Event) bool {
+	op := i.Op
+	if failed := (*redlock.LockError)(nil); op == redlockinfo.OpDo && redlock.NotRun(i.Err) && errors.As(i.Err, &failed) {
+		op = failed.Op
+	}
+	return strings.HasPrefix(string(op), "try ") && errors.Is(i.Err, redlock.ErrHeld)
 }
 
 func (w *Watcher) over(i redlockinfo.Event) {

@@ -198,6 +198,8 @@ func TestSpansHaveParents(t *testing.T) {
 	})
 }
 
+func nothing(context.Context, *redlock.Lock) error { return nil }
+
 // Each Do ends its own span, also one that a shutdown refuses within the function of another Do.
 func TestRefusedDoHasItsOwnSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -253,6 +255,18 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 			t.Fatal("two clients hold the lock")
 		}
 		if s, at := f.last(); s.Name != "redlock try lock" || at["error.type"] != "held" || s.Status.Code != codes.Unset {
+			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
+		}
+		if err := f.TryDo(t.Context(), "orders:42", nothing); !redlock.NotRun(err) {
+			t.Fatalf("TryDo returned %v", err)
+		}
+		if s, at := f.last(); s.Name != "redlock do" || at["error.type"] != "held" || s.Status.Code != codes.Unset {
+			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
+		}
+		if err := f.Do(t.Context(), "orders:42", nothing, redlock.WithTries(1)); !redlock.NotRun(err) {
+			t.Fatalf("Do returned %v", err)
+		}
+		if s, at := f.last(); s.Name != "redlock do" || at["error.type"] != "held" || s.Status.Code != codes.Error {
 			t.Errorf("the span is %s with the attributes %v and the status %v", s.Name, at, s.Status)
 		}
 		must.Do(t, k.Unlock(t.Context()))
