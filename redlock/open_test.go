@@ -45,6 +45,38 @@ func TestCloseWithHungMaster(t *testing.T) {
 	})
 }
 
+// A call that waits for masters ends when the shared pool is closed, even if no master was connected.
+func TestWaitEndsWithSharedPool(t *testing.T) {
+	for name, wait := range map[string]func(context.Context, *redlock.Locker) error{
+		"WaitReady": func(ctx context.Context, l *redlock.Locker) error { return l.WaitReady(ctx) },
+		"Admit":     func(ctx context.Context, l *redlock.Locker) error { return admin.Of(l).Admit(ctx) },
+		"Lock":      func(ctx context.Context, l *redlock.Locker) error { _, err := l.Lock(ctx, "a"); return err },
+	} {
+		for _, before := range []bool{false, true} { // whether the pool is closed before the call
+			t.Run(fmt.Sprintf("%s/%t", name, before), func(t *testing.T) {
+				virtual(t, 3, func(w *cluster) {
+					w.stop(0, 1, 2)
+					p := w.pool()
+					l := must(redlock.New(p))(w)
+					defer l.Close()
+					after(10 * time.Second) // the pauses between attempts to connect are long
+					if before {
+						w.must(p.Close())
+					} else {
+						time.AfterFunc(10*time.Millisecond, func() { _ = p.Close() })
+					}
+					ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+					defer cancel()
+					err := wait(ctx, l)
+					if !errors.Is(err, redlock.ErrClosed) || ctx.Err() != nil || strings.Contains(err.Error(), "closed (") {
+						w.Errorf("got %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Close of a Locker whose shared pool was closed first released nothing, and says so each time.
 func TestCloseAfterSharedPool(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {

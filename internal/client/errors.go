@@ -88,7 +88,7 @@ func (e *Error) Error() string {
 	f := &e.Failure
 	fmt.Fprintf(&b, "redlock: %s %.80q: ", e.Op, e.Name)
 	switch {
-	case f.Decision != nil && f.Cause != nil:
+	case f.Decision != nil && f.Cause != nil && !errors.Is(f.Cause, f.Decision):
 		fmt.Fprintf(&b, "%s (%s)", Plain(f.Cause), e.decision())
 	case f.Decision != nil:
 		b.WriteString(e.decision())

@@ -24,7 +24,8 @@ func (m *Monitor) Changed() <-chan struct{} {
 }
 
 // Ready returns the present View. It waits only while no quorum votes but a quorum may vote soon. It does not wait for
-// the remaining masters. The error says why ctx ended, or is Settings.Closed. The View is never nil.
+// the remaining masters. The error says why ctx ended, or is Settings.Closed, or fault.ErrPoolClosed. The View is never
+// nil.
 func (m *Monitor) Ready(ctx context.Context) (*admission.View, error) {
 	return m.Await(ctx, func(view *admission.View) bool { return !view.Hopeful() })
 }
@@ -37,8 +38,11 @@ func (m *Monitor) Await(ctx context.Context, ok func(*admission.View) bool) (*ad
 			return view, nil
 		}
 		moved := m.Changed()
-		if view != m.view.Load() {
+		switch {
+		case view != m.view.Load():
 			continue
+		case m.settings.Pool.Closed(): // no master will vote again
+			return view, fault.ErrPoolClosed
 		}
 		select {
 		case <-moved:

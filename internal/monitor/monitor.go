@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
 // Settings configure a Monitor.
@@ -313,8 +315,12 @@ func (m *Monitor) publish(next *admission.View) {
 	m.settings.Shards.learned(m, &last.Evidence, &next.Evidence)
 }
 
-// same reports whether a and b are equal, except for fields whose changes need no notification.
+// same reports whether a and b are equal, except for changes that need no notification. A closed pool needs one: no call
+// needs to wait any more.
 func same(a, b admission.State) bool {
+	if errors.Is(a.Err, fault.ErrPoolClosed) != errors.Is(b.Err, fault.ErrPoolClosed) {
+		return false
+	}
 	a.Err, b.Err, a.Read, b.Read, a.Off, b.Off = nil, nil, 0, 0, 0, 0
 	return a == b
 }

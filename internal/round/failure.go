@@ -138,6 +138,9 @@ func (s *Sender) NoQuorum(view *admission.View, cause error) *Failure {
 		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
 		Unsent: true, Granted: s.Able(view).Len(), New: !view.Voted,
 	}
+	if errors.Is(cause, fault.ErrPoolClosed) { // the view may not show it yet
+		f.Decision = fault.ErrPoolClosed
+	}
 	for _, i := range view.Config.Order {
 		if err := s.Trouble(i, &view.Masters[i]); err != nil {
 			f.blame(s.named(i, err))

@@ -92,6 +92,7 @@ func (m *master) run() {
 		}
 		redial.Rest(m.ctx, time.Since(began))
 	}
+	m.transport.watchers.emit(Event{Master: m.index, Err: m.state.Load().err}) // m may have ended while it was down
 }
 
 // compare counts a move if the server has evicted keys since the last attempt to connect, unless that is allowed. A
