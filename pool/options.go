@@ -13,10 +13,11 @@ import (
 
 type config = transport.Config
 
-// limit returns an Option for the limit of a time. A shorter one was most likely meant in another unit.
+// limit returns an Option for the limit of a time. A shorter one was most likely meant in another unit. Multiples of a
+// much longer one would overflow.
 func limit(what string, d time.Duration, set func(*config)) Option {
-	return transport.Set(d >= time.Millisecond, set,
-		"the %s %v: must be at least 1ms; a number without a unit is in nanoseconds", what, d)
+	return transport.Set(d >= time.Millisecond && d <= time.Hour, set,
+		"the %s %v: must be from 1ms to 1h; a number without a unit is in nanoseconds", what, d)
 }
 
 // WithTLSConfig sets the TLS configuration for masters with rediss:// or valkeys:// URLs. By default, the certificate
@@ -65,14 +66,15 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 
 // WithTimeout bounds the silence of a master: if the master sends nothing for d while a written request awaits its
 // reply, the master is considered down, and the pool connects again. The time for which a request waits in the pool's
-// queue is not included. The default is 500 ms. The timeout should be small compared with the TTL of the locks. For a
-// master behind Sentinel or in a cluster, a timeout above 9 s is refused.
+// queue is not included. The default is 500 ms; d is from 1 ms to an hour. The timeout should be small compared with
+// the TTL of the locks. For a master behind Sentinel or in a cluster, a timeout above 9 s is refused.
 func WithTimeout(d time.Duration) Option {
 	return limit("timeout", d, func(c *config) { c.Timeout = d })
 }
 
 // WithDialTimeout bounds the time to make a connection, from dialling to the end of the handshake. The default is one
-// second. After an attempt that timed out, the next one has twice the time, up to 4 s, or up to d if d is longer.
+// second; d is from 1 ms to an hour. After an attempt that timed out, the next one has twice the time, up to 4 s, or up
+// to d if d is longer.
 //
 // The pools of a process make at most eight connections to one address at a time. Further attempts wait for at most the
 // same time, which counts separately; those that replace a connection for calls go first. A master that hangs does not

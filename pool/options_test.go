@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,9 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		{nil, "nil"},
 		{pool.WithTimeout(-time.Second), "-1s"},
 		{pool.WithTimeout(0), "0s"},
-		{pool.WithTimeout(500), "timeout 500ns: must be at least 1ms"},
+		{pool.WithTimeout(500), "timeout 500ns: must be from 1ms to 1h"},
+		{pool.WithTimeout(math.MaxInt64), "must be from 1ms to 1h"},
+		{pool.WithDialTimeout(time.Hour + 1), "1h0m0.000000001s: must be from 1ms to 1h"},
 		{pool.WithDialTimeout(-1), "-1ns"},
 		{pool.WithDialTimeout(time.Millisecond - 1), "in nanoseconds"},
 		{transport.WithHeartbeat(0), "heartbeat"},
