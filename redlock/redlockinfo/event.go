@@ -153,6 +153,20 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}{fields: fields(e), Err: textOf(e.Err)})
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It reads the result of MarshalJSON; Err then has only the text of the
+// error, and Context stays as it is.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	type fields Event
+	read := struct {
+		*fields
+		Context *struct{}
+		Err     string
+	}{fields: (*fields)(e)}
+	err := json.Unmarshal(text, &read)
+	e.Err = withText(read.Err)
+	return err
+}
+
 // Votes counts the votes on an attempt: Granted is the number of masters that granted it, and N the number of all
 // masters.
 type Votes struct{ Granted, N int }

@@ -1,6 +1,9 @@
 package redlockinfo
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A Severity ranks a [Finding].
 type Severity uint8
@@ -12,9 +15,23 @@ const (
 	Failure                 // the master has no vote, or locks on it are in danger
 )
 
+// severities are the names of the severities.
+var severities = [...]string{Notice: "notice", Warning: "warning", Failure: "failure"}
+
 // String returns the name of s.
-func (s Severity) String() string {
-	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
+func (s Severity) String() string { return severities[min(s, Failure)] }
+
+// MarshalText implements [encoding.TextMarshaler], so that JSON has the name of s.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Severity) UnmarshalText(name []byte) error {
+	i := slices.Index(severities[:], string(name))
+	if i < 0 {
+		return fmt.Errorf("redlockinfo: %q is no severity", name)
+	}
+	*s = Severity(i)
+	return nil
 }
 
 // A Finding is one problem of a master, as Check of a Locker reports it. The texts are for people and contain no

@@ -2,6 +2,7 @@ package redlockinfo
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -41,12 +42,33 @@ func (m Master) MarshalJSON() ([]byte, error) {
 	}{fields(m), textOf(m.Err)})
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It reads the result of MarshalJSON; Err then has only the text of the
+// error.
+func (m *Master) UnmarshalJSON(text []byte) error {
+	type fields Master
+	read := struct {
+		*fields
+		Err string
+	}{fields: (*fields)(m)}
+	err := json.Unmarshal(text, &read)
+	m.Err = withText(read.Err)
+	return err
+}
+
 // textOf returns the text of err, or "" if err is nil.
 func textOf(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
+}
+
+// withText returns an error with this text, or nil if the text is "".
+func withText(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
 }
 
 // An Inspection shows which clients hold a name or wait for it, according to the masters.
