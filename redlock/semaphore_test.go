@@ -37,6 +37,30 @@ func (w *cluster) holdSlots(k int) []*redlock.Lock {
 	return held
 }
 
+// A call that waits for a semaphore is one waiting call, although it waits for each slot.
+func TestWaitingForSlotsCountsOnce(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		s := l.Semaphore("n", 4)
+		for range 4 {
+			must(s.Acquire(w.Context()))(w)
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		calls := []*call{w.goAcquire(ctx, s), w.goAcquire(ctx, s)}
+		after(2 * time.Second)
+		if n := l.Stats().Waiting["held"]; n != 2 {
+			w.Errorf("%d calls wait, want 2", n)
+		}
+		cancel()
+		for _, c := range calls {
+			w.isError(c.mustFail(time.Second), context.Canceled)
+		}
+		if n := l.Stats().Waiting["held"]; n != 0 {
+			w.Errorf("%d calls wait, want 0", n)
+		}
+	})
+}
+
 // A waiter gets the first slot that is released, and leaves the queues of the other slots. No client needs to poll
 // for this.
 func TestWaiterGetsFirstFreeSlot(t *testing.T) {

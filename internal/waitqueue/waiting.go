@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/round"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // ownHoldPause is the time for which a call that never gives up waits for a lease of its own Locker before OwnHold
@@ -18,12 +19,13 @@ type Waiting struct {
 	Failure  *round.Failure // the failure of one of the calls in NoQuorum; nil if there is none
 }
 
-// Waiting returns how many calls wait now, and why.
+// Waiting returns how many calls wait now, and why. A call for a semaphore waits for each of its slots: it counts once,
+// for the first slot.
 func (q *Queue) Waiting() (w Waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	count := func(f *round.Failure, n int) {
-		if n == 0 {
+	count := func(name string, f *round.Failure, n int) {
+		if _, slot := scripts.CutSlot(name); n == 0 || slot.Number > 1 {
 			return
 		}
 		if starved(f) {
@@ -33,10 +35,10 @@ func (q *Queue) Waiting() (w Waiting) {
 		}
 	}
 	for c := range q.refused {
-		count(c.names.refusal, 1)
+		count(c.Name, c.names.refusal, 1)
 	}
-	for _, nq := range q.names {
-		count(nq.refusal, nq.waiting.len())
+	for name, nq := range q.names {
+		count(name, nq.refusal, nq.waiting.len())
 	}
 	return w
 }
