@@ -2,6 +2,7 @@ package redlockfile
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,11 +14,12 @@ import (
 	"github.com/redlock-go/redlock/redlock/admin"
 )
 
-// Follow makes locker use the masters of the file whenever they change, until ctx ends. Held locks are kept. See
-// Admin.Reconfigure of package admin for the configurations that may follow one another. If a configuration cannot be
-// used, Follow logs the error once, with the logger of locker, reports it in [redlock.Stats] (FileUnusable), and tries
-// again, since the masters may allow it later. It logs each change of the configuration, and that it can be used again,
-// but not the first configuration. The other fields of the file are not read again.
+// Follow makes locker use the masters of the file whenever they change. It blocks until ctx ends or locker is closed,
+// so call it on a goroutine of its own. Held locks are kept. See Admin.Reconfigure of package admin for the
+// configurations that may follow one another. If a configuration cannot be used, Follow logs the error once, with the
+// logger of locker, reports it in [redlock.Stats] (FileUnusable), and tries again, since the masters may allow it
+// later. It logs each change of the configuration, and that it can be used again, but not the first configuration. The
+// other fields of the file are not read again.
 //
 // Follow reads the file once a second, so it does not matter how the file is replaced. It can follow a Kubernetes
 // ConfigMap volume, unless the volume is mounted by subPath.
@@ -39,6 +41,9 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 			given = c.Configurations()
 			err = use(ctx, locker, c)
 			failed = err != nil
+			if errors.Is(err, redlock.ErrClosed) {
+				return
+			}
 		}
 		if err == nil {
 			if news {
@@ -54,9 +59,7 @@ func Follow(ctx context.Context, locker *redlock.Locker, path string) {
 			logged = err.Error()
 			log.Warn("redlock: cannot use the masters of the file", "file", path, "error", client.Shortened(client.Plain(err)))
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+		if client.SetOf(locker).Clients[0].Rest(ctx, time.Second) != nil {
 			return
 		}
 	}

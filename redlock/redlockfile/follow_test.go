@@ -144,6 +144,32 @@ func TestStatsReportUnusableFile(t *testing.T) {
 	}
 }
 
+// Follow ends with its Locker, also if the file has changed meanwhile, and does not complain.
+func TestFollowEndsWithLocker(t *testing.T) {
+	masters := listen(t, 3)
+	for _, next := range []redlock.Configuration{{Masters: masters}, {Epoch: 1, Masters: masters, Next: masters[:1]}} {
+		v := newVolume(t, marshal(t, redlock.Configuration{Masters: masters}))
+		var log bytes.Buffer
+		locker := must.Get(redlockfile.Open(v.path(), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			redlockfile.Follow(context.Background(), locker, v.path())
+		}()
+		must.Do(t, locker.WaitReady(t.Context()))
+		must.Do(t, locker.Close())
+		v.swap(marshal(t, next))
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Fatal("Follow has not returned")
+		}
+		if strings.Contains(log.String(), "cannot use") {
+			t.Errorf("the log has a warning:\n%s", log.String())
+		}
+	}
+}
+
 // A file whose next masters cannot be reached is replaced by the file before. Follow gives that to the client, too,
 // which has begun to use the next masters.
 func TestFollowReturnsToTheFileBefore(t *testing.T) {
