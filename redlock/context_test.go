@@ -3,8 +3,10 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -87,5 +89,28 @@ func TestContextOfAParentThatCannotBeCompared(t *testing.T) {
 		}
 		w.noError(k.Unlock(w.Context()))
 		<-ctx.Done()
+	})
+}
+
+// FromContext takes one name: it does not silently ignore a second one. warnAtHalf, the example in the guide, works
+// with a lock that has ended.
+func TestMisuseOfContextsAndLocks(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		l := w.locker()
+		k := must(l.Lock(w.Context(), "n"))(w)
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); got != "redlock: FromContext takes at most one name, not 2" {
+					w.Errorf("FromContext panicked with %q", got)
+				}
+			}()
+			redlock.FromContext(k.Context(w.Context()), "n", "m")
+		}()
+		w.must(k.Unlock(w.Context()))
+		warned := false
+		warnAtHalf(w.Context(), k, func(time.Duration) { warned = true })
+		if !warned {
+			w.Error("no warning for a lock that has ended")
+		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 // this means that an extension has failed, and the lock will be lost unless a later one succeeds.
 func warnAtHalf(ctx context.Context, lock *redlock.Lock, warn func(left time.Duration)) {
 	half := lock.Remaining() / 2
-	ticker := time.NewTicker(half / 10)
+	ticker := time.NewTicker(max(half/10, time.Millisecond)) // half is not positive if the lock has ended
 	defer ticker.Stop()
 	for {
 		select {

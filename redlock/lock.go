@@ -89,12 +89,13 @@ func (k *Lock) Extend(ctx context.Context) error {
 // Unlock may hand the lock to the first of them instead, without sending anything or waiting.
 //
 // The second Unlock of a lock returns ErrReleased. If the lock was lost earlier, the first Unlock returns ErrLost, and
-// still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold. Unlock returns
-// ErrNoQuorum or the error of ctx if no quorum confirmed the release: unreachable masters get the release later, and
-// their keys expire with the TTL at the latest. In each case the lock is no longer held.
+// still releases the keys that are left on the masters; if it has reached its [WithMaxHold], ErrMaxHold; if it was
+// exported, ErrExported; and if Close has released it, ErrClosed. Unlock returns ErrNoQuorum or the error of ctx if no
+// quorum confirmed the release: unreachable masters get the release later, and their keys expire with the TTL at the
+// latest. In each case the lock is no longer held.
 //
 // Unlock, Extend, SetValue, Export and Downgrade of a nil Lock, which a failed call returns, return [ErrInvalid]; the
-// other methods panic.
+// other methods, except String, panic.
 func (k *Lock) Unlock(ctx context.Context) error {
 	if err := k.check(ctx, redlockinfo.OpUnlock); err != nil {
 		if !k.isNil() { // release it, since a caller may ignore the error
@@ -133,9 +134,12 @@ func (k *Lock) Context(parent context.Context) context.Context {
 // for code that gets only a context; code that gets the lock needs no FromContext.
 //
 // FromContext returns nil and false if no such lock owns ctx, or if no name is given and the innermost context is that
-// of a [Locks] of several names. It does not block.
+// of a [Locks] of several names. It panics if several names are given. It does not block.
 func FromContext(ctx context.Context, name ...string) (*Lock, bool) {
-	if ctx == nil {
+	switch {
+	case len(name) > 1:
+		panic(fmt.Sprintf("redlock: FromContext takes at most one name, not %d", len(name)))
+	case ctx == nil:
 		return nil, false
 	}
 	k, ok := client.LockIn(ctx, name...).(*Lock)
