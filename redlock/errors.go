@@ -73,7 +73,7 @@ var (
 type LockError struct {
 	Op     redlockinfo.Op // the call that failed, such as redlockinfo.OpTryLock
 	Name   string         // name of the lock; for a call about the masters, the key prefix
-	Holder string         // the label of the client whose lease has a majority; "" if no lease has one
+	Holder string         // the label of the client whose lease has a majority; "" if there is none, or it has no label
 	Since  time.Time      // when Holder acquired its lease, by the masters' clocks; zero if unknown
 	Left   time.Duration  // time until the lease of Holder expires unless extended; 0 if unknown
 

@@ -211,11 +211,10 @@ func (l *Locker) TryDo(
 // LockAll attempts all names concurrently. If some are refused, it keeps the names before the first refused name,
 // releases the others, and waits for the refused name; then it attempts the rest again. Repeated names are locked once.
 // If ctx owns one of the names, LockAll fails with [ErrReentry], or re-enters that lock: see [WithReentry]. LockAll
-// returns [ErrInvalid] for a name that sorts before one that ctx owns, by
-// whichever call (Lock, Do, Lead, an RWLock, ...), since waiting for this name could deadlock: lock all names with one
-// LockAll, or use TryLockAll. If ctx comes from [Locks.Context], Lock and the other calls that wait return the same
-// error. A Lock with the context of another Lock is not checked: a program that nests such calls must itself use the
-// same order everywhere.
+// returns [ErrInvalid] for a name that sorts before one that ctx owns, by whichever call (Lock, Do, Lead, an RWLock,
+// ...), since waiting for this name could deadlock: lock all names with one LockAll, or use TryLockAll. If ctx comes
+// from [Locks.Context], Lock and the other calls that wait return the same error. A Lock with the context of another
+// Lock is not checked: a program that nests such calls must itself use the same order everywhere.
 //
 // The options apply to each name. The wait limit applies to the whole call, and the maximum hold begins when all names
 // are held. Errors are those of Lock; the LockError names the name that could not be locked. After an error nothing is
@@ -322,7 +321,8 @@ func (l *Locker) Healthy(ctx context.Context) error {
 // A call that began before Shutdown runs to its end, however many locks it still acquires; this includes the function
 // of a [Locker.Do]. New calls that acquire a lock return [ErrClosed], unless their context owns a lock of the Locker
 // ([Lock.Context], or the context of the function of a Do): so the work under way can finish. [Locker.Lead] does not
-// end until its context ends: cancel that context first. Shutdown may be called more than once, and concurrently with
+// end until its context ends: cancel that context first. A Shutdown within the function of a Do or Lead waits for that
+// function, so until ctx ends: call it from elsewhere. Shutdown may be called more than once, and concurrently with
 // Close, which ends it.
 func (l *Locker) Shutdown(ctx context.Context) error { return client.SetOf(l).Shutdown(ctx) }
 

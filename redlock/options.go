@@ -166,7 +166,8 @@ func poolOptions(c *client.Config) (opts []pool.Option) {
 // does not vote for this time, and for at least 30 s, unless [WithDurableMasters] lists it. The max TTL belongs to the
 // deployment and is recorded on the masters; a recorded value takes precedence over g. Give all clients the same value.
 // If clients start a deployment with different values, the value that a majority of the masters has recorded applies.
-// Admin.RaiseMaxTTL of package admin raises it while clients run. g is from 10 ms to 24 hours; the default is 30 s.
+// Admin.RaiseMaxTTL of package admin raises it while clients run. g is from 10 ms to 24 hours; the default is 30 s. A
+// max TTL below 10 s needs a [WithTTL], too, since the default TTL is 10 s.
 func WithMaxTTL(g time.Duration) Option {
 	return ofLocker(func(c *client.Config) { c.MaxTTL, c.Unguarded = g, false })
 }
@@ -237,7 +238,8 @@ func WithAllMastersDurable() Option {
 
 // WithTries makes a call poll for at most n attempts, with growing pauses of 10 to 270 ms, instead of waiting in the
 // queues of this Locker and of the masters. The call may never acquire a name for which other clients wait. 0, the
-// default, sets no limit: the call waits in the queues, and is woken when the name is free.
+// default, sets no limit: the call waits in the queues, and is woken when the name is free. The option has no effect on
+// TryLock, TryDo, TryRLock and TryLockAll, which do not wait for a holder.
 func WithTries(n int) LockOption { return ofLock(func(s *client.Settings) { s.Tries = n }) }
 
 // WithWaitLimit limits how long a call waits for the lock, independently of the context of the work. When d has passed,

@@ -5,8 +5,9 @@ import "github.com/redlock-go/redlock/internal/client"
 // Stats holds the counts of one Locker. They are exact even if events of a [redlockinfo.Trace] were dropped.
 type Stats struct {
 	Held []string // names of the held locks; re-entries are not counted
-	// Waiting is the number of calls that wait in Lock, Do or LockAll, by reason: "held" if another lock has the name, or
-	// another client is first in the queue; "no_quorum" if no quorum of the masters can grant the lock.
+	// Waiting is the number of calls that wait for a lock, such as Lock, Do or Acquire, by reason: "held" if another
+	// lock has the name, or another client is first in the queue; "no_quorum" if no quorum of the masters can grant the
+	// lock.
 	Waiting     map[string]int
 	Unconfirmed uint64 // number of releases that no quorum confirmed in time; they are resent in the background
 	Dropped     uint64 // number of log records and events that were dropped because their queue was full

@@ -35,8 +35,8 @@
 // to Watch, and are exact. The other metrics are derived from events. While the event queue of the Locker is full,
 // events are dropped: see [redlockinfo.Trace]. redlock_events_dropped_total counts the dropped events.
 //
-// The label outcome is a result of [redlock.Outcome], vote is a State of [redlockinfo.Event], and master is an
-// address.
+// The label outcome is a result of [redlock.Outcome], vote is a [redlockinfo.Vote], state is a [redlockinfo.State], and
+// master is an address.
 //
 // By default the name of a lock is not a label, because most programs have more names than a Prometheus server can
 // hold. [WithNames] maps names to a few labels. A series with a name label starts at its first event, not at 0, so

@@ -18,9 +18,10 @@ import (
 // redlock.Locker.Close delivers the queued events, for a limited time. A callback must not call Close, because Close
 // would wait for the callback.
 type Trace struct {
-	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with which the
-	// Do continues, derived from ctx. So the span of the Do can be the parent of spans in the function of the Do. A
-	// callback that blocks delays only this Do. If it panics, the Do continues with ctx.
+	// Do runs on the goroutine of a redlock.Locker.Do or TryDo, or of such a method of a redlock.Semaphore or a
+	// redlock.RWLock, before the lock is requested; it does not run for a DoAll or a Lead. It returns the context with
+	// which the Do continues, derived from ctx. So the span of the Do can be the parent of spans in the function of the
+	// Do. A callback that blocks delays only this Do. If it panics, the Do continues with ctx.
 	Do func(ctx context.Context, name string) context.Context
 	// Event receives all events.
 	Event func(Event)
@@ -63,7 +64,7 @@ type Event struct {
 	// Left is the remaining validity. If the lock has ended, Left is how long the masters still keep the name because of
 	// redlock.WithMinHold.
 	Left     time.Duration
-	Attempts int // number of rounds that were sent; 0 if the lock was handed off
+	Attempts int // number of rounds that were sent; 0 if the lock was handed off or re-entered
 	// Place is the position of the call when it began to wait, among the calls of this Locker for the name or in the
 	// queues of the masters. 1 is the first position; 0 means that the call has not waited in a queue.
 	Place int
@@ -101,18 +102,18 @@ const (
 	OpTryRLock   Op = "try rlock"
 	OpAcquire    Op = "acquire" // of a Semaphore
 	OpTryAcquire Op = "try acquire"
-	OpLockAll    Op = "lock all" // in errors; each of its names has events of its own, of a lock or try lock
+	OpLockAll    Op = "lock all" // in errors, and if a shutdown refuses the call; its names have events of their own
 	OpTryLockAll Op = "try lock all"
 	OpDo         Op = "do"
 	OpImport     Op = "import"
 	OpDowngrade  Op = "downgrade"
 	OpExtend     Op = "extend"
 	OpSetValue   Op = "set value"
-	OpExport     Op = "export"
+	OpExport     Op = "export" // in errors; the event is of the kind released
 	OpUnlock     Op = "unlock"
 )
 
-// Calls that acquire no lock. They have no events.
+// Calls that acquire no lock. They have no events of the kind call.
 const (
 	OpInspect        Op = "inspect" // also of Watch
 	OpHealthy        Op = "health check"

@@ -43,7 +43,7 @@ func TestJSONCanBeRead(t *testing.T) {
 	event := redlockinfo.Event{Kind: redlockinfo.KindVote, Op: redlockinfo.OpLock, Vote: redlockinfo.VoteFailed, Err: err}
 	event.Time = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	verdict := redlockinfo.Verdict{
-		Masters:  []redlockinfo.Master{{Addr: "a:1", State: redlockinfo.StateDown, Left: time.Second, Err: err}, {Addr: "b:1"}},
+		Masters:  []redlockinfo.Master{{Addr: "a:1", State: redlockinfo.StateDown, Left: 1, Err: err}, {Addr: "b:1"}},
 		Findings: []redlockinfo.Finding{{Severity: redlockinfo.Failure}, {Severity: redlockinfo.Notice}},
 	}
 	inspection := redlockinfo.Inspection{Slots: []redlockinfo.Inspection{{Client: redlockinfo.Client{ID: "x", On: 3}}}}

@@ -16,8 +16,8 @@ import (
 )
 
 // Admit lets real servers vote immediately: new servers that a test has started, for example in containers. urls must
-// name all of them, and have the scheme redis, rediss, valkey or valkeys. Until ctx ends, Admit waits for servers that do
-// not answer yet. It admits the servers for the default prefix and the default max TTL of package redlock; for other
+// name all of them, and have the scheme redis, rediss, valkey or valkeys. Until ctx ends, Admit waits for servers that
+// do not answer yet. It admits the servers for the default prefix and the default max TTL of package redlock; for other
 // values, and for URLs of sentinels and clusters, use Admin.Admit of package admin.
 //
 // Admit must only be used for servers on which no client can hold a lock. It may be repeated. The error names each
