@@ -56,9 +56,10 @@ func WithDatabase(n int) Option {
 		"database %d is not in 0..%d", n, math.MaxInt32)
 }
 
-// WithDialer makes connections with f, which gets the network ("tcp" or "unix") and the address. f must return when
-// its context ends, because Close waits for f. If TLS is configured, it runs over the connection that f returns. Only
-// pools that are given the same Option value share the limit on attempts to connect ([WithDialTimeout]).
+// WithDialer makes connections with f, which gets the network ("tcp" or "unix") and the address. f must return when its
+// context ends, because Close waits for f. If f fails, panics or returns no connection, the attempt to connect fails.
+// If TLS is configured, it runs over the connection that f returns. Only pools that are given the same Option value
+// share the limit on attempts to connect ([WithDialTimeout]).
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	slots := new(wire.Slots) // the same address may mean different servers for different dialers
 	return transport.Set(f != nil, func(c *config) { c.Dialer, c.Slots = f, slots }, "the dialer is nil")

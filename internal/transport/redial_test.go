@@ -1,10 +1,15 @@
 package transport
 
 import (
+	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -79,6 +84,28 @@ func TestUnfitMastersAreRefused(t *testing.T) {
 			if c.repair != nil {
 				srv.Do(c.repair...)
 				waitUp(t, p)
+			}
+		})
+	}
+}
+
+// A dialer that panics or returns no connection does not end the program: the master is down with that reason.
+func TestDialerFails(t *testing.T) {
+	for want, dial := range map[string]func(){
+		"the dialer failed: it panicked":    func() { panic("x") },
+		"the dialer returned no connection": func() {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			own := Set(true, func(c *Config) {
+				c.Dialer = func(context.Context, string, string) (net.Conn, error) { dial(); return nil, nil }
+			}, "")
+			shared := FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) { dial(); return nil, nil }})
+			for _, m := range []Master{URL("redis://m1", own), shared} {
+				p := must.Get(New([]Master{m}))(t)
+				if err := waitDown(t, p, 0, fault.ErrDown); !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+				_ = p.Close()
 			}
 		})
 	}

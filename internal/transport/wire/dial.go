@@ -153,13 +153,26 @@ func explain(ctx context.Context, within time.Duration, op string, l login, err 
 	return fault.Explain(err, l.password, within)
 }
 
+// dialled returns the connection that dial, a function of the user, makes.
+func dialled[C comparable](dial func() (C, error)) (c C, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the dialer failed: %w", panicked(v))
+		}
+	}()
+	if c, err = dial(); err == nil && c == *new(C) {
+		err = errors.New("the dialer returned no connection")
+	}
+	return c, err
+}
+
 func (t *Target) dial(ctx context.Context) (*Conn, error) {
 	if t.Foreign != nil {
 		dial := t.Foreign.DialContext
 		if dial == nil {
 			dial = func(context.Context) (redis.Conn, error) { return t.Foreign.Dial() }
 		}
-		conn, err := dial(ctx)
+		conn, err := dialled(func() (redis.Conn, error) { return dial(ctx) })
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +188,7 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 			return nil, err
 		}
 	}
-	raw, err := dialer(ctx, t.Network, addr)
+	raw, err := dialled(func() (net.Conn, error) { return dialer(ctx, t.Network, addr) })
 	if err != nil {
 		return nil, err
 	}
