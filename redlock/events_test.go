@@ -167,8 +167,9 @@ func TestTraceHasOutcomes(t *testing.T) {
 	})
 }
 
-// Each of several traces gets every event. The function that Do runs, and the calls in it, get a context to which each
-// trace has added its values, in the order of the traces.
+// Each of several traces gets every event, whether one option has them or several. The function that Do runs, and the
+// calls in it, get a context to which each trace has added its values, in the order of the traces, also if the callback
+// of another one panics or returns nil.
 func TestSeveralTraces(t *testing.T) {
 	type key struct{}
 	virtual(t, 3, func(w *cluster) {
@@ -187,7 +188,11 @@ func TestSeveralTraces(t *testing.T) {
 				}
 			}}
 		}
-		l := w.locker(redlock.WithTrace(trace("a"), nil, &redlockinfo.Trace{}, trace("b")))
+		bad := func(f func() context.Context) *redlockinfo.Trace {
+			return &redlockinfo.Trace{Do: func(context.Context, string) context.Context { return f() }}
+		}
+		l := w.locker(redlock.WithTrace(trace("a"), nil, &redlockinfo.Trace{}, bad(func() context.Context { return nil })),
+			redlock.WithTrace(bad(func() context.Context { panic("a trace") }), trace("b")))
 		ctx := context.WithValue(w.Context(), key{}, "")
 		w.must(l.Do(ctx, "n", func(ctx context.Context, _ *redlock.Lock) error {
 			equal(w, above(ctx), "ab", "context of the function")

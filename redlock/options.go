@@ -27,6 +27,7 @@ func configure(opts []Option) (*client.Config, error) {
 	cfg, err := client.Configure(opts)
 	if err == nil {
 		cfg.Public = public
+		tracePublic(cfg)
 	}
 	return cfg, err
 }
@@ -187,10 +188,14 @@ func WithoutRestartGuard() Option {
 	return ofLocker(func(c *client.Config) { c.MaxTTL, c.Unguarded = 0, true })
 }
 
-// WithTrace registers trace callbacks. Those of several Traces are called one after the other. Without any, the
-// default, each event costs one nil check.
+// WithTrace adds trace callbacks to those of earlier WithTraces. Those of several Traces are called one after the
+// other. Without any, the default, each event costs one nil check.
 func WithTrace(t ...*redlockinfo.Trace) Option {
-	return ofLocker(func(c *client.Config) { c.Trace = join(t) })
+	return ofLocker(func(c *client.Config) {
+		for _, one := range t {
+			addTrace(c, one)
+		}
+	})
 }
 
 // WithLabel sets a label for people. Inspections show it, as do the errors of clients that find the name held. The

@@ -10,35 +10,32 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// join returns a Trace that calls all of the traces, one after the other, with the errors that users see. An event
-// reaches all traces even if one panics. Each Do callback gets the context that the previous one returned.
-func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
-	all := &redlockinfo.Trace{}
-	for _, t := range traces {
-		if t == nil {
-			continue
-		}
-		if first := all.Event; first == nil {
-			all.Event = t.Event
-		} else if t.Event != nil {
-			all.Event = func(e redlockinfo.Event) {
-				defer t.Event(e)
-				first(e)
-			}
-		}
-		if first := all.Do; first == nil {
-			all.Do = t.Do
-		} else if t.Do != nil {
-			all.Do = func(ctx context.Context, name string) context.Context { return t.Do(first(ctx, name), name) }
+// addTrace adds a Trace to those of a Locker. An event reaches all of them even if one panics.
+func addTrace(c *client.Config, t *redlockinfo.Trace) {
+	if t == nil {
+		return
+	}
+	if t.Do != nil {
+		c.Dos = append(c.Dos, t.Do)
+	}
+	if first := c.Trace.Event; first == nil {
+		c.Trace.Event = t.Event
+	} else if t.Event != nil {
+		c.Trace.Event = func(e redlockinfo.Event) {
+			defer t.Event(e)
+			first(e)
 		}
 	}
-	if each := all.Event; each != nil {
-		all.Event = func(e redlockinfo.Event) {
+}
+
+// tracePublic makes the events have the errors that users see.
+func tracePublic(c *client.Config) {
+	if each := c.Trace.Event; each != nil {
+		c.Trace.Event = func(e redlockinfo.Event) {
 			e.Err = public(e.Err)
 			each(e)
 		}
 	}
-	return all
 }
 
 // errUnfinished is the error of a call that panicked, or whose goroutine ended.
@@ -88,13 +85,11 @@ func traced(ctx context.Context, c *client.Client, op redlockinfo.Op, name strin
 	return err
 }
 
-// within returns the context in which a Do continues: the result of the Do callback, if there is one.
+// within returns the context in which a Do continues: each Do callback gets the result of the one before. One that
+// panics or returns nil changes nothing.
 func within(ctx context.Context, c *client.Client, name string) context.Context {
-	do := c.Trace().Do
-	if do == nil {
-		return ctx
+	for _, do := range c.Dos() {
+		c.Guard(func() { ctx = cmp.Or(do(ctx, name), ctx) })
 	}
-	next := ctx
-	c.Guard(func() { next = do(ctx, name) })
-	return cmp.Or(next, ctx)
+	return ctx
 }

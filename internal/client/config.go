@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -46,10 +47,11 @@ const (
 type Config struct {
 	Defaults   Settings // of all calls
 	Prefix     string
-	MaxTTL     time.Duration // 0: the restart guard is off
-	Unguarded  bool          // whether an option or a URL has turned the restart guard off
-	Clock      *clock.Clock  // nil: the clock of the transport
-	Trace      *redlockinfo.Trace
+	MaxTTL     time.Duration      // 0: the restart guard is off
+	Unguarded  bool               // whether an option or a URL has turned the restart guard off
+	Clock      *clock.Clock       // nil: the clock of the transport
+	Trace      *redlockinfo.Trace // has only the Event callback
+	Dos        []DoFunc           // the Do callbacks of all traces
 	Log        *slog.Logger
 	Label      string
 	Durable    []string           // the names of durable masters
@@ -62,6 +64,9 @@ type Config struct {
 
 	checked Settings // Defaults, checked: of the calls without options
 }
+
+// A DoFunc is the Do callback of a trace.
+type DoFunc func(ctx context.Context, name string) context.Context
 
 // Settings are those of one call.
 type Settings struct {

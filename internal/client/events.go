@@ -41,6 +41,9 @@ func (e *events) post(v redlockinfo.Event) {
 // Trace returns the trace that the options have set.
 func (c *Client) Trace() *redlockinfo.Trace { return c.cfg.Trace }
 
+// Dos returns the Do callbacks that the options have set.
+func (c *Client) Dos() []DoFunc { return c.cfg.Dos }
+
 // Post posts an event.
 func (c *Client) Post(v redlockinfo.Event) { c.events.post(v) }
 
