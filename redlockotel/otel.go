@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0/dbconv"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -344,14 +345,16 @@ func observeMasters(
 	o metric.Observer, masters []redlockinfo.Master, voting, pending, state metric.Int64ObservableUpDownCounter,
 	epoch metric.Int64ObservableGauge, left metric.Float64ObservableGauge,
 ) {
-	for _, m := range masters {
+	for _, m := range diagnose.Records(masters) {
+		o.ObserveInt64(epoch, m.Epoch, metric.WithAttributes(append(address(m.Addr), text("redlock.list", m.List))...))
+	}
+	for _, m := range diagnose.Servers(masters) {
 		at := metric.WithAttributes(address(m.Addr)...)
 		o.ObserveInt64(voting, one(m.State == redlockinfo.StateVoting), at)
 		for _, s := range states {
 			o.ObserveInt64(state, one(m.State == s),
 				metric.WithAttributes(append(address(m.Addr), text("redlock.state", string(s)))...))
 		}
-		o.ObserveInt64(epoch, m.Epoch, metric.WithAttributes(append(address(m.Addr), text("redlock.list", m.List))...))
 		o.ObserveInt64(pending, int64(m.Pending), at)
 		o.ObserveFloat64(left, m.Left.Seconds(), at)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -207,12 +208,15 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	total(panics, stats.Panics)
 	gauge(spare, float64(stats.Spare))
 	gauge(unusable, one(stats.FileUnusable))
-	for _, m := range admin.Of(l).Masters() {
+	masters := admin.Of(l).Masters()
+	for _, m := range diagnose.Records(masters) {
+		gauge(epoch, float64(m.Epoch), m.Addr, m.List)
+	}
+	for _, m := range diagnose.Servers(masters) {
 		gauge(voting, one(m.State == redlockinfo.StateVoting), m.Addr)
 		for _, s := range states {
 			gauge(state, one(m.State == s), m.Addr, string(s))
 		}
-		gauge(epoch, float64(m.Epoch), m.Addr, m.List)
 		gauge(pending, float64(m.Pending), m.Addr)
 		gauge(quarantine, m.Left.Seconds(), m.Addr)
 	}

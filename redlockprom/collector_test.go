@@ -3,6 +3,7 @@ package redlockprom_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -230,4 +231,19 @@ func TestNamesAreLabelsOnRequest(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A master beside a cluster is in the shard of each bucket, and has one series all the same: a registry refuses
+// everything if a series comes twice.
+func TestMasterOfSeveralShardsHasOneSeries(t *testing.T) {
+	metrics := redlockprom.New()
+	locker := must.Get(redlock.Open([]string{"redis+cluster://127.0.0.1:1?buckets=2", "redis://127.0.0.1:1?name=a"},
+		redlock.WithLogger(slog.New(slog.DiscardHandler))))(t)
+	defer locker.Close()
+	metrics.Watch(locker)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(metrics)
+	if n, err := testutil.GatherAndCount(registry, "redlock_master_voting"); n != 3 || err != nil {
+		t.Errorf("%d masters have a series, want 3: %v", n, err)
+	}
 }

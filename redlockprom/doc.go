@@ -36,7 +36,8 @@
 // events are dropped: see [redlockinfo.Trace]. redlock_events_dropped_total counts the dropped events.
 //
 // The label outcome is a result of [redlock.Outcome], vote is a [redlockinfo.Vote], state is a [redlockinfo.State], and
-// master is an address.
+// master is an address. A master beside a cluster is in the shard of each bucket: it has one series, with a state other
+// than voting if it has one in any shard.
 //
 // By default the name of a lock is not a label, because most programs have more names than a Prometheus server can
 // hold. [WithNames] maps names to a few labels. A series with a name label starts at its first event, not at 0, so
