@@ -173,6 +173,9 @@ func (m *Master) parseHosts(hosts, defaultPort, service string) error {
 		if err != nil {
 			return err
 		}
+		if slices.Contains(m.nodes, addr) { // a sentinel would count twice for the majority
+			return errors.New("one of its hosts is given twice")
+		}
 		m.nodes = append(m.nodes, addr)
 	}
 	m.addr = m.nodes[0]

@@ -107,6 +107,7 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 		{[]Master{URL("redis+sentinel:///job")}, nil, "one of its hosts"},
 		{[]Master{URL("redis+sentinel://s1,,s2/job")}, nil, "one of its hosts"},
 		{[]Master{URL("redis+sentinel://s1,s2:x/job")}, nil, "one of its hosts"},
+		{[]Master{URL("redis+sentinel://s1,s2,S1:26379/job")}, nil, "one of its hosts is given twice"},
 		{[]Master{URL("redis+sentinel://s1:1/job?allow=one")}, nil, "allow must be two-holders"},
 		{[]Master{URL("redis+sentinel://s1:1/job?db=x")}, nil, "database is not a number"},
 		{[]Master{URL("redis+sentinel://s1:1/job?secret@x=1")}, nil, "xxxxx"},
