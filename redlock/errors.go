@@ -94,10 +94,18 @@ func public(err error) error {
 }
 
 // Error returns the operation, the outcome, and the masters that failed.
-func (e *LockError) Error() string { return e.err.Error() }
+func (e *LockError) Error() string { return e.inner().Error() }
 
 // Unwrap returns an error that wraps the outcome, the context's error and the masters' errors.
-func (e *LockError) Unwrap() error { return e.err }
+func (e *LockError) Unwrap() error { return e.inner() }
+
+// inner returns the error of the client. A LockError that a test of a user has made has only its fields.
+func (e *LockError) inner() *client.Error {
+	if e.err != nil {
+		return e.err
+	}
+	return &client.Error{Op: e.Op, Name: e.Name, Holder: e.Holder, Left: e.Left}
+}
 
 // LogValue implements [slog.LogValuer]. The group has the attributes op, lock, outcome ([Outcome]) and reason (the
 // text), and holder and left (in seconds) if they are known.
@@ -217,7 +225,7 @@ func RetryAfter(err error) (time.Duration, bool) {
 	errorsIn(err, func(err error) bool {
 		e, is := err.(*LockError) //nolint:errorlint // errorsIn unwraps the errors
 		if is {
-			after = max(after, e.err.RetryAfter())
+			after = max(after, e.inner().RetryAfter())
 		}
 		return !is
 	})
@@ -235,7 +243,7 @@ func Outcome(err error) string {
 		return "ok"
 	}
 	var e *LockError
-	if err = ofCall(err); errors.As(err, &e) && e.err.Failure.Decision != nil {
+	if err = ofCall(err); errors.As(err, &e) && e.inner().Failure.Decision != nil {
 		err = e.err.Failure.Decision
 	}
 	for _, o := range outcomes {

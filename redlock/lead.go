@@ -107,7 +107,11 @@ func otherThan(ctx context.Context, err error) error {
 // campaign, or the call is wrong.
 func mayCampaign(err error) bool {
 	var e *LockError
-	return errors.As(err, &e) && e.err.Failure.Cause == nil && (round.Waitable(&e.err.Failure) || errors.Is(err, ErrLost))
+	if !errors.As(err, &e) {
+		return false
+	}
+	f := &e.inner().Failure
+	return f.Cause == nil && (round.Waitable(f) || errors.Is(err, ErrLost))
 }
 
 // logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.

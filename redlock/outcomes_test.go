@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A failure is a way in which a call with a function fails.
@@ -281,4 +283,21 @@ func section(t *testing.T, file, title string) string {
 	}
 	body, _, _ := strings.Cut(after, "\n## ")
 	return body
+}
+
+// A LockError that a test of a user makes works like one of this package.
+func TestLockErrorOfAUser(t *testing.T) {
+	err := error(&redlock.LockError{Op: redlockinfo.OpLock, Name: "n", Holder: "h"})
+	if text := err.Error(); !strings.Contains(text, `lock "n"`) || !strings.Contains(text, `held by "h"`) {
+		t.Errorf("the text is %q", text)
+	}
+	if errors.Is(err, redlock.ErrHeld) || redlock.NotRun(err) || redlock.Outcome(err) != "other" {
+		t.Errorf("the outcome is %s", redlock.Outcome(err))
+	}
+	if after, known := redlock.RetryAfter(err); known {
+		t.Errorf("RetryAfter is %v", after)
+	}
+	if text := fmt.Sprint(slog.AnyValue(err).Resolve()); !strings.Contains(text, "holder=h") {
+		t.Errorf("the log has %s", text)
+	}
 }
