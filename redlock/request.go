@@ -80,15 +80,12 @@ func (r request) do(ctx context.Context, f func(ctx context.Context, lock *Lock)
 	if err := client.CheckContext(ctx, redlockinfo.OpDo, r.Name); err != nil {
 		return notRun(err)
 	}
-	refused := r.client.Begin(ctx, redlockinfo.OpDo, r.Name)
-	if refused == nil {
-		defer r.client.End()
+	ctx = within(ctx, r.client, r.Name) // before Begin, whose event of a refused call has this context
+	if err := r.client.Begin(ctx, redlockinfo.OpDo, r.Name); err != nil {
+		return notRun(err)
 	}
-	ctx = within(ctx, r.client, r.Name) // also for a refused call: its event has the context that Trace.Do returned
+	defer r.client.End()
 	return traced(ctx, r.client, redlockinfo.OpDo, r.Name, func(t *tracedCall) error {
-		if refused != nil {
-			return notRun(refused)
-		}
 		lock, err := r.acquire(ctx)
 		if err != nil {
 			return notRun(err)

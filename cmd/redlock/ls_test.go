@@ -145,8 +145,6 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 	f.start("release", "--force", "--yes", "expired").ends(exitDanger, "no client holds")
 }
 
-// H110: ls lists 20 000 names with fences, or 200 000 with -long. If the list is incomplete, ls reports this, in JSON
-// too.
 // A reason that several masters share is printed once, and each master is named once.
 func TestLsJoinsReasons(t *testing.T) {
 	t.Parallel()
@@ -156,6 +154,8 @@ func TestLsJoinsReasons(t *testing.T) {
 		": connect: master is down: connection refused\n", "ls")
 }
 
+// H110: ls lists 20 000 names with fences, or 200 000 with -long. If the list is incomplete, ls reports this, in JSON
+// too.
 func TestLsOfManyNames(t *testing.T) {
 	t.Parallel()
 	many := 20_000

@@ -179,8 +179,8 @@ func (l *lifecycle) leave() {
 }
 
 // Begin begins a call that acquires locks, for which a shutdown of the Set waits. It refuses a nil context. If the
-// shutdown has begun before, and ctx owns no lock of the Set, Begin returns ErrClosed, and posts the event of the call,
-// except that of a Do, whose context is not known yet. After nil, the caller must call [Client.End].
+// shutdown has begun before, and ctx owns no lock of the Set, Begin returns ErrClosed, and posts the event of the call.
+// After nil, the caller must call [Client.End].
 func (c *Client) Begin(ctx context.Context, op redlockinfo.Op, name string) error {
 	if err := CheckContext(ctx, op, name); err != nil {
 		return err
@@ -190,9 +190,7 @@ func (c *Client) Begin(ctx context.Context, op redlockinfo.Op, name string) erro
 		return nil
 	}
 	c.set.work.began.Add(-1)
-	if op != redlockinfo.OpDo {
-		c.Post(redlockinfo.Event{Kind: redlockinfo.KindCall, Context: ctx, Op: op, Name: name, Err: lease.ErrClosed})
-	}
+	c.Post(redlockinfo.Event{Kind: redlockinfo.KindCall, Context: ctx, Op: op, Name: name, Err: lease.ErrClosed})
 	return lease.ErrClosed
 }
 
