@@ -55,13 +55,13 @@
 //
 // # Limits
 //
-// Wrong clocks of any minority of the masters make no second holder, however wrong they are and whenever they jump. What
-// can make one:
+// Wrong clocks of any minority of the masters make no second holder, however wrong they are and whenever they jump.
+// What can make one:
 //
 //   - lock keys that are evicted or deleted by hand, a master's machine that is restored from a snapshot, or an
 //     admission record that comes back without the locks while its server runs;
-//   - a clock that jumps by more than 15 s, and back again before all clients have read it twice (6 s), or the clocks of
-//     a majority that jump forward together;
+//   - a clock that jumps by more than 15 s, and back again before all clients have read it twice (6 s), or the clocks
+//     of a majority that jump forward together;
 //   - clients with other max TTLs or timeouts, or with other masters during an outage (docs/change.md), and two servers
 //     behind one name (DNS, virtual IP);
 //   - a process that is copied while it holds a lock, or a machine that is frozen and whose clock is set back.

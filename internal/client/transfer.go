@@ -104,7 +104,8 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	return c.importLease(ctx, r, ballot, l, reader)
 }
 
-// importLease takes over an exported lock, whose largest ballot was token, with the lease l, and makes k its first hold.
+// importLease takes over an exported lock, whose largest ballot was token, with the lease l, of which k becomes the
+// first hold.
 func (c *Client) importLease(ctx context.Context, r *Request, token int64, l *lease.Lease, k *Lock) (*Lock, error) {
 	began, s := c.cfg.Clock.Now(), r.Settings
 	r.Wait = true

@@ -34,9 +34,9 @@ type Events interface {
 	Released(h *Hold, err error) // the ownership ended by Unlock, export or hand-off, or its Manager closed
 }
 
-// LocalQueue is the local queue. Leases call it directly, and not through Events, because waking the next waiter is part
-// of locking, not of tracing. Its methods do not block, and are called with no lock held unless their comments say
-// otherwise.
+// A LocalQueue has the calls that wait here. Leases call it directly, and not through Events, because waking the next
+// waiter is part of locking, not of tracing. Its methods do not block, and are called with no lock held unless their
+// comments say otherwise.
 type LocalQueue interface {
 	Releasing(l *Lease) // the release is about to be sent
 	Ended(l *Lease)     // the lease is no longer held here
@@ -209,7 +209,7 @@ func unsure(now *admission.View, up quorum.Set) quorum.Set {
 	return up.Where(func(i int) bool { return now.Masters[i].Stamp == "" })
 }
 
-// ViewChanged handles a changed view. It ends the leases that too many masters may have forgotten, and extends the leases
+// ViewChanged handles a changed view. It ends the leases that too many masters may have forgotten, and extends those
 // that a newly reachable master lacks, so that the master is repaired.
 func (m *Manager) ViewChanged(old, now *admission.View) {
 	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)

@@ -194,7 +194,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		l.mu.Unlock()
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
-		if !l.m.LocalQueue.KeepIdle(l) { // offered only now, so that the last holder's contexts end before the next hold begins
+		if !l.m.LocalQueue.KeepIdle(l) { // only now, so that the last holder's contexts end before the next hold begins
 			l.EndIdle()
 		}
 		return nil

@@ -315,8 +315,8 @@ func (m *Monitor) publish(next *admission.View) {
 	m.settings.Shards.learned(m, &last.Evidence, &next.Evidence)
 }
 
-// same reports whether a and b are equal, except for changes that need no notification. A closed pool needs one: no call
-// needs to wait any more.
+// same reports whether a and b are equal, except for changes that need no notification. A closed pool needs one: no
+// call needs to wait any more.
 func same(a, b admission.State) bool {
 	if errors.Is(a.Err, fault.ErrPoolClosed) != errors.Is(b.Err, fault.ErrPoolClosed) {
 		return false

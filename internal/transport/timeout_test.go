@@ -58,7 +58,8 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		if took := time.Since(start); took != 500*time.Millisecond {
 			t.Errorf("the calls were answered after %v, want 500ms", took)
 		}
-		if err := p.Send(0, inspect("x"), Condition{}, box); !errors.Is(err, fault.ErrDown) || !errors.Is(err, fault.ErrTimeout) {
+		err := p.Send(0, inspect("x"), Condition{}, box)
+		if !errors.Is(err, fault.ErrDown) || !errors.Is(err, fault.ErrTimeout) {
 			t.Errorf("Send to a hung master returned %v", err)
 		}
 		srv.resume()

@@ -197,8 +197,8 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 	nq.holder, nq.refusal = l, heldLocally
 }
 
-// Ended implements lease.LocalQueue. It records that l is no longer held here, and makes the first call in the local queue
-// the contender.
+// Ended implements lease.LocalQueue. It records that l is no longer held here, and makes the first call in the local
+// queue the contender.
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
