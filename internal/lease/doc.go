@@ -27,6 +27,18 @@
 //     its keys may still exist.
 //   - A master that lacks the lease gets it back by a repair: see repairable.
 //
+// # An extension
+//
+//	Lease.Run, renewLocked             the Manager's timer: an extension is due, or the lease has expired
+//	extendLocked, sendLocked           the round; scripts/extend.lua on each master
+//	extension.OnVote, confirmedLocked  a quorum has confirmed: the validity begins anew
+//	scheduleLocked                     the next one
+//	repairLocked                       a master that answers "missing" gets a repair
+//
+// A lease that is live ends in three ways besides Unlock, Export and Close: its validity or its maximum hold is over
+// (Run), votes show that too many masters have lost it (OnVote, goneLocked), or a View shows it
+// (Manager.ViewChanged). All end it by endLocked, and then call finish without the mutex.
+//
 // # What proves that a master has not forgotten
 //
 // A master counts as having a lease only with evidence that it has not lost data since it got the lease.

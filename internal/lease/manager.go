@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,101 +93,6 @@ func NewManager(env Env) *Manager {
 
 // All returns every live or idle lease.
 func (m *Manager) All() []*Lease { return m.timers.All() }
-
-// Run implements due.Task. It ends the lease and its contexts if the lease has expired, and otherwise extends the lease
-// if an extension is due. The returned function finishes the ending, or records the votes of masters to which no
-// extension was sent.
-func (l *Lease) Run(now clock.Instant) (after func()) {
-	var e *extension
-	l.mu.Lock()
-	end := l.endLocked(l.expiredLocked(now))
-	switch l.state {
-	case live:
-		if l.renewInLocked(now) <= 0 {
-			e = l.renewLocked(now)
-		}
-		l.listenInTimeLocked(now)
-		l.scheduleLocked(now)
-	case idle:
-		l.scheduleLocked(now)
-	}
-	l.mu.Unlock()
-	//mutant:contexts-before-release drop
-	end.endContexts()
-	switch {
-	case end.why != nil:
-		return func() { end.finish() }
-	case e != nil:
-		return e.RecordSkipped
-	}
-	return nil
-}
-
-// renewLocked sends an extension, and sets when to repeat the extension if it is not confirmed. If the lease is not
-// extended in the background, renewLocked sends only a check, because of a message about the lease.
-func (l *Lease) renewLocked(now clock.Instant) *extension {
-	l.renewal.soon = 0
-	if !l.ownership.terms.Extend {
-		return l.sendLocked("check", 0, "")
-	}
-	l.renewal.retry = now.Steady() + int64(l.validity.retryIn(now))
-	return l.extendLocked("extend", 0)
-}
-
-const forever = time.Duration(math.MaxInt64)
-
-// renewInLocked returns the time until the Manager must call renewLocked.
-func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
-	wait := until(l.renewal.soon, now)
-	if !l.ownership.terms.Extend {
-		return wait
-	}
-	if l.renewal.retry == 0 {
-		return min(wait, l.validity.extendIn(l.ownership.terms.TTL, now))
-	}
-	return min(wait, until(l.renewal.retry, now))
-}
-
-// until returns the time from now to at on the boot clock, or forever if at is 0.
-func until(at int64, now clock.Instant) time.Duration {
-	if at == 0 {
-		return forever
-	}
-	return time.Duration(at - now.Steady())
-}
-
-// scheduleLocked sets when the Manager calls Run again.
-func (l *Lease) scheduleLocked(now clock.Instant) {
-	l.m.timers.Reschedule(&l.renewal.entry, l.nextRunLocked(now))
-}
-
-// nextRunLocked returns when the Manager must call Run again, on the boot clock.
-func (l *Lease) nextRunLocked(now clock.Instant) int64 {
-	wait := min(l.leftLocked(now), l.renewInLocked(now), l.listenInLocked(now))
-	if l.state == idle {
-		wait = time.Duration(l.linger.until - now.Steady())
-	}
-	return now.Steady() + int64(max(0, wait))
-}
-
-// ExtendSoon schedules an extension of the lease after a pause, so that masters that lack the lease get it. An
-// extension under way is not enough, since it may have been sent before such a master was reachable. An idle lease is
-// extended when a call takes it over.
-func (l *Lease) ExtendSoon(after time.Duration) {
-	now := l.m.Clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.extendSoonLocked(now, after)
-}
-
-func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
-	at, soon := now.Steady()+int64(after), l.renewal.soon
-	if (l.state == idle || l.state == live && l.ownership.terms.Extend) &&
-		(soon == 0 || at < soon) {
-		l.renewal.soon = at
-		l.scheduleLocked(now)
-	}
-}
 
 // newlyReachable returns the masters that may have rejected the calls of a round with the view old, and can accept
 // those of a round with the view now: masters with a new session or record, and masters that have begun to vote.
