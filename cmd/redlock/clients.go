@@ -141,10 +141,7 @@ func (c *client) misfits(ctx context.Context, arguments string) (list []redlocki
 	}
 	for i, masters := range shardsOf(admin.Of(c.Locker).Masters()) {
 		o := c.others(ctx, i)
-		name := "deployment"
-		if len(c.pools) > 1 {
-			name = fmt.Sprintf("shard %d of %d", i+1, len(c.pools))
-		}
+		name := c.set.Clients[i].Deployment()
 		find := func(s redlockinfo.Severity, what, risk, fix string) {
 			list = append(list, redlockinfo.Finding{
 				Master: name, Severity: s, About: "clients", What: what, Risk: risk, Fix: fix,

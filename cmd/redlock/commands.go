@@ -304,13 +304,13 @@ func check(ctx context.Context, con *console, c *client, arguments string) error
 		code = exitDanger
 	}
 	con.result(jsonFindings(v, code),
-		fmt.Sprintf("locks can be acquired: %v\n%s%s", v, findingsText(v.Findings), first(v)))
+		fmt.Sprintf("locks can be acquired: %v\n%s%s", v, findingsText(v.Findings), adviceForNew(v)))
 	return leave(code)
 }
 
-// first returns the first step with new masters, if all masters may be new: none has a record, not even in another
-// database, so no client that acquires locks is running. Otherwise it returns "".
-func first(v redlockinfo.Verdict) string {
+// adviceForNew returns the first step with new masters, if all masters may be new: none has a record, not even in
+// another database, so no client that acquires locks is running. Otherwise it returns "".
+func adviceForNew(v redlockinfo.Verdict) string {
 	if slices.ContainsFunc(v.Findings, func(f redlockinfo.Finding) bool { return f.About == "databases" }) {
 		return ""
 	}
@@ -362,7 +362,7 @@ func showMasters(con *console, v redlockinfo.Verdict, err error) error {
 			text += q.String() + "\n"
 		}
 	}
-	con.result(newJSONStatus(v), text+fmt.Sprintf("locks can be acquired: %v\n%s", v, first(v)))
+	con.result(newJSONStatus(v), text+fmt.Sprintf("locks can be acquired: %v\n%s", v, adviceForNew(v)))
 	if err != nil {
 		return &exit{max(code, exitDanger), err}
 	}

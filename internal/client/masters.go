@@ -157,13 +157,13 @@ func (c *Client) quarantineLeft(i int, st *admission.State) time.Duration {
 func (c *Client) present() *diagnose.Client {
 	view := c.monitor.View()
 	return &diagnose.Client{
-		Prefix: c.cfg.Prefix, Guard: c.cfg.MaxTTL, Shard: c.cfg.Shard.Number, Name: c.deployment(), View: view,
+		Prefix: c.cfg.Prefix, MaxTTL: c.cfg.MaxTTL, Shard: c.cfg.Shard.Number, Name: c.Deployment(), View: view,
 		Able: c.sender.Able(view), Masters: c.mastersOf(view),
 	}
 }
 
-// deployment returns the name of the shard in findings and errors.
-func (c *Client) deployment() string {
+// Deployment returns the name of the shard in findings and errors.
+func (c *Client) Deployment() string {
 	if c.cfg.Shard.Of == 0 {
 		return "deployment"
 	}

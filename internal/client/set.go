@@ -176,7 +176,7 @@ func (s *Set) each(f func(i int, c *Client) error) error {
 	return Join(Concurrently(len(s.Clients), func(i int) error {
 		c := s.Clients[i]
 		if err := s.Public(f(i, c)); err != nil {
-			return fmt.Errorf("%s: %w", c.deployment(), err)
+			return fmt.Errorf("%s: %w", c.Deployment(), err)
 		}
 		return nil
 	})...)

@@ -24,7 +24,7 @@ const ThisHost = "this host"
 // A Client is what a client knows about the masters of one shard at one instant.
 type Client struct {
 	Prefix  string
-	Guard   time.Duration // max TTL of the client; 0 without the restart guard
+	MaxTTL  time.Duration // max TTL of the client; 0 without the restart guard
 	Shard   int           // the number of the shard, from 1; 0 without shards
 	Name    string        // the name of the shard in findings and errors: "deployment", or "shard 1 of 2"
 	View    *admission.View
@@ -328,10 +328,10 @@ func (c *Client) admissionOf(
 		find(warning, "max TTL",
 			fmt.Sprintf("it accepts TTLs up to %v, another master accepts TTLs up to %v", m.MaxTTL, longest),
 			"this master rejects longer TTLs", fmt.Sprintf(admission.StepMaxTTL, longest))
-	case c.Guard > m.MaxTTL:
+	case c.MaxTTL > m.MaxTTL:
 		find(notice, "max TTL",
-			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, c.Guard),
-			"longer TTLs are rejected", fmt.Sprintf(admission.StepMaxTTL, c.Guard))
+			fmt.Sprintf("the deployment accepts TTLs up to %v, but the max TTL of this client is %v", m.MaxTTL, c.MaxTTL),
+			"longer TTLs are rejected", fmt.Sprintf(admission.StepMaxTTL, c.MaxTTL))
 	}
 	return list
 }
