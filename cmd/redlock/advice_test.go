@@ -306,13 +306,13 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 	}
 }
 
-// stepsAreTried fails the test if a constant in steps.go was not printed as advice, or if the printed advice is not one
+// stepsAreTried fails the test if a constant in advice.go was not printed as advice, or if the printed advice is not one
 // of these constants.
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
 	steps := slices.Concat(constantsOf(t, "../../internal/transport/advice.go"),
-		constantsOf(t, "../../internal/diagnose/steps.go"),
-		constantsOf(t, "../../internal/admission/steps.go"))
+		constantsOf(t, "../../internal/diagnose/advice.go"),
+		constantsOf(t, "../../internal/admission/advice.go"))
 	patterns := make([]*regexp.Regexp, len(steps))
 	for i, s := range steps {
 		pattern := regexp.MustCompile(`%[a-z]`).ReplaceAllString(regexp.QuoteMeta(s), ".+")
@@ -323,7 +323,7 @@ func stepsAreTried(t *testing.T, said []string) {
 	}
 	for _, do := range said {
 		if !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(do) }) {
-			t.Errorf("the advice is not a constant in steps.go: %s", do)
+			t.Errorf("the advice is not a constant in advice.go: %s", do)
 		}
 	}
 }

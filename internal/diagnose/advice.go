@@ -1,8 +1,6 @@
 package diagnose
 
-// The steps that findings recommend, beside those of package transport. Each step is safe if it is followed literally.
-// Commands are in backquotes. Redis commands are for the master of the finding, unless the step names another server. A
-// test of "redlock check" follows each step on real servers, and fails if a step has no test case.
+// The steps that findings recommend, beside those of packages transport, whose rules they follow, and admission.
 const (
 	stepSlow   = "find out why it answers slowly: its load, a slow command (SLOWLOG), or a long way from this host"
 	stepStart  = "start the server; its log shows why it stopped"

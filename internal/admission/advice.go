@@ -10,8 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Instructions in errors about a master. Each is safe if it is followed literally. Commands are in backquotes. A test
-// of the command redlock follows each instruction on real servers, and fails if an instruction has no test case.
+// The steps that errors about a master recommend. They follow the rules of the steps of package transport.
 const (
 	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that acquires locks is running"
 	StepAgain   = "nothing: run `redlock check` again in a moment"
