@@ -134,9 +134,9 @@ const rootLong = `Inspects and administers the masters of a deployment of locks,
 
 Every command needs the URLs of all masters of the deployment: redis://[[user]:password@]host[:port], or rediss://
 for TLS. They come from the arguments (of commands with [URL...] in their usage), from --masters, from the file of
---config, or from the environment variable REDLOCK_MASTERS, separated by spaces. The first of these that is present
-is used. A password in an argument is visible to other users in the process list; a password in the file or in the
-environment is not.
+--config, or from the environment variable REDLOCK_MASTERS, separated by spaces (in quotes: --masters "$M"). The first
+of these that is present is used. A password in an argument is visible to other users in the process list; a password
+in the file or in the environment is not.
 
 The URL of a master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, and that of a cluster
 redis+cluster://n1,n2?buckets=64. Their failovers have costs and risks: see docs/guide.md.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,10 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 			return nil, fmt.Errorf("%s is a file, not the URL of a master: use --config %s", arg, arg)
 		}
 	}
+	if len(f.masters) > 0 && slices.ContainsFunc(beforeDash(cmd), isURL) {
+		return nil, errors.New("an argument is the URL of a master, besides --masters: quote the list, as in --masters \"$M\"; " +
+			"without quotes, the shell passes only its first URL")
+	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {
 			c.Name(urls)
@@ -92,6 +97,21 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 	}
 	f.override(cmd.Flags(), c)
 	return c, nil
+}
+
+// beforeDash returns the arguments of cmd, without those after "--".
+func beforeDash(cmd *cobra.Command) []string {
+	args := cmd.Flags().Args()
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		return args[:dash]
+	}
+	return args
+}
+
+// isURL reports whether arg is the URL of a master.
+func isURL(arg string) bool {
+	m := transport.URL(arg)
+	return m.Err() == nil
 }
 
 // override replaces settings of the file with the values of the flags that were given.
