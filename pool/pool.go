@@ -131,8 +131,9 @@ func URL(rawurl string, opts ...Option) Master { return wrap(transport.URL(rawur
 
 // FromRedisPool describes a master by an existing pool. Connections are made by DialContext of p or, if that is nil, by
 // Dial, and are used by this package alone. Other fields of p are ignored, and a Locker logs those that are set. name
-// is the Name of the [Master], and must not contain credentials. Options about TLS, credentials, database and dialer
-// are refused. Dial has no context and must not block forever, because Close waits for it.
+// is the Name of the [Master]: the host:port, if other clients use its URL. New refuses a URL as name. Options about
+// TLS, credentials, database and dialer are refused. Dial has no context and must not block forever, because Close
+// waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	return wrap(transport.FromRedisPool(name, p, options(opts)...))
 }

@@ -52,10 +52,11 @@ func URL(rawurl string, opts ...Option) Master {
 // FromRedisPool describes a master by an existing pool, of which only DialContext, or else Dial, is used.
 // [Transport.Warnings] lists its settings that have no effect.
 func FromRedisPool(name string, pool *redis.Pool, opts ...Option) Master {
+	if err := checkMasterName(name); err != nil {
+		return Master{err: fault.Invalid("a master made from a *redis.Pool: %v", err)}
+	}
 	m := Master{Name: name, foreign: pool, opts: opts}
 	switch {
-	case name == "":
-		m.err = fault.Invalid("a master made from a *redis.Pool has no name")
 	case pool == nil:
 		m.err = fault.Invalid("master %q: the *redis.Pool is nil", name)
 	case pool.DialContext == nil && pool.Dial == nil:
@@ -72,6 +73,8 @@ func checkMasterName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("its name is empty")
+	case strings.Contains(name, "://"): // it may contain a password
+		return errors.New("its name is a URL: use the host:port, which is the name for clients that use the URL")
 	case len(name) > maxMasterName:
 		return fmt.Errorf("its name has %d bytes, more than %d", len(name), maxMasterName)
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ',' || r >= 0x7f }):
