@@ -329,7 +329,8 @@ func TestLogInJSON(t *testing.T) {
 		want := map[string]any{
 			"level": "WARN", "msg": "redlock: no lock can be acquired", "label": "web-1", "for": 1., "able": 0.,
 			"needed": 2., "waiting": 0.,
-			"hint": "if these masters are new, redlock admit (Admin.Admit) ends their quarantine",
+			"hint": "if these masters are new, and no client can hold a lock on them, redlock admit (Admin.Admit) ends " +
+				"their quarantine",
 		}
 		if !reflect.DeepEqual(line, want) {
 			w.Errorf("the log is %v, want %v", line, want)
@@ -539,7 +540,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 			w.Cleanup(cancel)
 			return ctx
 		}
-		since := time.UnixMicro(lock.Token()).Format(time.DateTime)
+		since := time.UnixMicro(lock.Token()).UTC().Format(time.DateTime + " MST")
 		for _, one := range []struct {
 			mistake string
 			do      func() error
@@ -587,7 +588,8 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		const want = `redlock: try lock "x": no quorum of masters; 0 of 3 masters can grant a lock, quorum is 2; ` +
 			"master-1:6379, master-2:6379, master-3:6379: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it started 1s ago, and may have forgotten locks; " +
-			"if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
+			"if these masters are new, and no client can hold a lock on them, redlock admit (Admin.Admit) ends their " +
+			"quarantine"
 		if err == nil || err.Error() != want {
 			w.Errorf("new masters:\n%v\nwant:\n%s", err, want)
 		}

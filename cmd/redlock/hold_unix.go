@@ -255,7 +255,7 @@ func (h *holder) keep() {
 		case err != nil:
 			why = err.Error()
 		}
-		h.record(h.report(h.release(), "the lock ended at "+time.Now().Format(time.DateTime)+": "+why))
+		h.record(h.report(h.release(), "the lock ended at "+inUTC(time.Now())+": "+why))
 		return
 	}
 }
@@ -307,7 +307,7 @@ func (h *holder) answer(c net.Conn) {
 	case err != nil:
 		r = unlockReport{exitRunNoQuorum, err.Error()}
 	}
-	h.record(h.report(err, "the lock was unlocked at "+time.Now().Format(time.DateTime)))
+	h.record(h.report(err, "the lock was unlocked at "+inUTC(time.Now())))
 	_ = c.SetWriteDeadline(time.Now().Add(unlockBound))
 	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
 }

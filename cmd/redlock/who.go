@@ -264,12 +264,15 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
+// inUTC returns a time as it is in all texts.
+func inUTC(t time.Time) string { return t.UTC().Format(time.DateTime + " MST") }
+
 // since returns " since" with the time, or "" for the zero time.
 func since(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Format(" since " + time.DateTime)
+	return " since " + inUTC(t)
 }
 
 // whoText returns the holder and the waiters of a name as text.

@@ -40,12 +40,12 @@ func TestWhoText(t *testing.T) {
 			`{"name":"n","held":false,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0,` +
 				`"partial":[{"lease":"u:7:pay","label":"pay","left_ms":27000,"on":2}],"quarantined":2}` + "\n"},
 		{"held", with(func(*redlockinfo.Inspection) {}),
-			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, on 5 of 5 masters` + "\n",
+			`"n": held by "host/3" since 2026-05-01 10:20:30 UTC, 7s left, token 1777630830000000, on 5 of 5 masters` + "\n",
 			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","label":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"held, with a value", with(func(w *redlockinfo.Inspection) { w.Value = "10.0.0.7:8080\n<v2>" }),
-			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, ` +
+			`"n": held by "host/3" since 2026-05-01 10:20:30 UTC, 7s left, token 1777630830000000, ` +
 				`value "10.0.0.7:8080\n<v2>", on 5 of 5 masters` + "\n",
 			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","label":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"value":"10.0.0.7:8080\n<v2>","on":5,` +
@@ -58,7 +58,7 @@ func TestWhoText(t *testing.T) {
 			`{"name":"n","held":true,"kept":false,"free":false,"lease":"u:7:host/3","label":"host/3","left_ms":7000,"on":5,` +
 				`"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
 		{"kept", with(func(w *redlockinfo.Inspection) { w.Kept = true }),
-			`"n": unlocked by "host/3", which had held it since 2026-05-01 10:20:30; unavailable for another 7s ` +
+			`"n": unlocked by "host/3", which had held it since 2026-05-01 10:20:30 UTC; unavailable for another 7s ` +
 				"(minimum hold), token 1777630830000000, on 5 of 5 masters\n",
 			`{"name":"n","held":true,"kept":true,"free":false,"lease":"u:7:host/3","label":"host/3",` +
 				`"since":"2026-05-01T10:20:30Z","left_ms":7000,"token":1777630830000000,"on":5,` +
@@ -66,7 +66,7 @@ func TestWhoText(t *testing.T) {
 		{"read", redlockinfo.Inspection{Answered: 5, ReaderCount: 2, Readers: []redlockinfo.Client{
 			{ID: "r1", Label: "a", Since: at, On: 5}, {ID: "r2", Label: "b", On: 3},
 		}, N: 5},
-			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30, on 5 of 5 masters` + "\n" +
+			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30 UTC, on 5 of 5 masters` + "\n" +
 				`   - "b" reads, on 3 of 5 masters` + "\n",
 			`{"name":"n","held":true,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,` +
 				`"read_by":[` +

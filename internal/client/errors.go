@@ -111,7 +111,7 @@ func (e *Error) Error() string {
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q", e.Holder)
 		if since := e.Since(); !since.IsZero() {
-			b.WriteString(since.Format(" since " + time.DateTime))
+			b.WriteString(since.UTC().Format(" since " + time.DateTime + " MST"))
 		}
 	}
 	if e.here {
@@ -135,7 +135,8 @@ func (e *Error) Error() string {
 
 // mayAdmit is advice for a deployment in which no master has ever voted. If one has, a client may hold a lock, also one
 // that was acquired before a majority restarted.
-const mayAdmit = "if these masters are new, redlock admit (Admin.Admit) ends their quarantine"
+const mayAdmit = "if these masters are new, and no client can hold a lock on them, redlock admit (Admin.Admit) ends " +
+	"their quarantine"
 
 // decision returns the text of the decision. If this client itself holds the lock, the text does not say "another".
 func (e *Error) decision() string {

@@ -285,11 +285,11 @@ func (f *facts) expiry(now time.Time) {
 	const risk = "then no client can connect"
 	if at := ends(f.certificates); !at.IsZero() && at.Sub(now) < soon {
 		f.find(warning, "certificate",
-			"its certificate, or that of its authority, expires on "+at.UTC().Format(time.DateTime),
+			"its certificate, or that of its authority, expires on "+at.UTC().Format(time.DateTime+" MST"),
 			risk, transport.StepExpired)
 	}
 	if at := ends(f.own()); len(f.certificates) > 0 && !at.IsZero() && at.Sub(now) < soon {
-		f.find(warning, "certificate", "the certificate of this client expires on "+at.UTC().Format(time.DateTime),
+		f.find(warning, "certificate", "the certificate of this client expires on "+at.UTC().Format(time.DateTime+" MST"),
 			"then this client cannot connect", transport.StepClientExpired)
 	}
 }
