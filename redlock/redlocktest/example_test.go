@@ -148,6 +148,35 @@ func ExampleMasters() {
 	// true
 }
 
+// A second client holds the only slot of a semaphore.
+func ExampleMasters_Pool() {
+	ctx, masters := context.Background(), redlocktest.New(3)
+	defer masters.Close()
+	locker, done := lockerOver(masters)
+	defer done()
+
+	p, err := masters.Pool() // one for each client
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	other, err := redlock.New(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer other.Close() // before p
+	if _, err := other.Semaphore("partner", 1).Acquire(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = locker.Semaphore("partner", 1).TryAcquire(ctx)
+	fmt.Println("no slot is free:", errors.Is(err, redlock.ErrHeld))
+	// Output:
+	// no slot is free: true
+}
+
 // The masters are made with the prefix and the max TTL of the Locker.
 func ExampleOption() {
 	masters := redlocktest.New(3, redlocktest.Prefix("billing"), redlocktest.MaxTTL(time.Minute))
