@@ -171,8 +171,8 @@ func (f *Fact) breaks() bool {
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
 // contains the address that this client uses. A record that was copied by replication contains another address.
 func (f *Fact) remembers() bool {
-	return f.durable() && f.shown() && f.Record.Admitted && f.Record.DurableName == f.DurableName && !f.Returned &&
-		!f.leapt() && f.here()
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.DurableName == f.DurableName && !f.Moved &&
+		!f.Returned && !f.leapt() && f.here()
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.

@@ -93,6 +93,7 @@ func TestJudgeAsTable(t *testing.T) {
 	ahead := func(us int64) func(*Fact) { return func(f *Fact) { f.Own += us } }
 	named := func(f *Fact) { f.DurableName = "h:1" }
 	off := func(f *Fact) { f.Off = -16 * time.Second }
+	moved := func(f Fact) Fact { f.Moved = true; return f }
 	id := "a" + zeros
 	durable := record(id)
 	durable.DurableName = "h:1"
@@ -132,6 +133,9 @@ func TestJudgeAsTable(t *testing.T) {
 
 		{"durable, restarted", changed(with("b"+zeros, durable), named), Connecting, scripts.AdmitNow, ""},
 		{"durable, restarted, off", changed(changed(with("b"+zeros, durable), named), off), Connecting, scripts.AdmitNow, ""},
+		{"durable, after eviction: H52", moved(changed(with(id, durable), named)), Connecting, scripts.AdmitStart, ""},
+		{"durable, restarted after eviction: H52", moved(changed(with("b"+zeros, durable), named)), Connecting,
+			scripts.AdmitStart, ""},
 		{"durable, empty", changed(empty("b"+zeros), named), Connecting, scripts.AdmitStart, ""},
 		{"durable, another's memory", changed(with("b"+zeros, record(id)), named), Connecting, scripts.AdmitStart, ""},
 		{"durable, promoted in its place", changed(with("b"+taken, durable), named), Connecting, scripts.AdmitStart, ""},
