@@ -97,26 +97,36 @@ func TestIdentityWithBackupsAndReplicas(t *testing.T) {
 	}
 }
 
-// H52: a server that was refused because of its eviction policy may have lost locks, if it has evicted keys.
+// H52: a server that was refused because of its eviction policy may have lost locks, if it has evicted keys. That is so
+// for a client that was connected before, and for one that began only then.
 func TestEvictedKeysCountAsMove(t *testing.T) {
 	srv := startServer(t)
-	p := open(t, []string{srv.URL()}, WithHeartbeat(20*time.Millisecond))
-	waitUp(t, p)
+	before := open(t, []string{srv.URL()}, WithHeartbeat(20*time.Millisecond))
+	waitUp(t, before)
 	for _, c := range []struct {
-		limit string
-		moved bool
-	}{{"100mb", false}, {"1", true}, {"100mb", false}} {
-		before := state(p, 0).Info.Moves
+		limit          string
+		moved, evicted bool // since the last time, and since the server started
+	}{{"100mb", false, false}, {"1", true, true}, {"100mb", false, true}} {
+		last := state(before, 0).Info.Moves
 		srv.Do("SET", "lock", "1", "PX", "60000")
 		srv.Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 		srv.Do("CONFIG", "SET", "maxmemory", c.limit)
-		_ = waitDown(t, p, 0, fault.ErrRefused)
+		_ = waitDown(t, before, 0, fault.ErrRefused)
+		later := open(t, []string{srv.URL()})
+		_ = waitDown(t, later, 0, fault.ErrRefused)
 		srv.Do("CONFIG", "SET", "maxmemory", "0")
-		waitUp(t, p)
-		if after := state(p, 0).Info.Moves; (after > before) != c.moved || p.Quarantined(0, after, "p") != (after == 0) {
-			t.Errorf("with maxmemory %s, Moves was %d, and is %d", c.limit, before, after)
+		waitUp(t, before)
+		waitUp(t, later)
+		moves, ofLater := state(before, 0).Info.Moves, state(later, 0).Info.Moves
+		if (moves > last) != c.moved || before.Quarantined(0, moves, "p") != (moves == 0) || (ofLater > 0) != c.evicted {
+			t.Errorf("with maxmemory %s, Moves was %d, and is %d; of a later client it is %d", c.limit, last, moves, ofLater)
 		}
 		srv.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	}
+	after := open(t, []string{srv.URL()})
+	waitUp(t, after)
+	if moves := state(after, 0).Info.Moves; moves > 0 {
+		t.Errorf("Moves is %d for a client that has never seen the policy", moves)
 	}
 }
 

@@ -42,7 +42,7 @@ type Info struct {
 	// Evicted is evicted_keys: the number of keys that the server has evicted. It is read once per connection.
 	Evicted int64
 	// Moves counts the connections that have ended because the hash slot of the bucket was being moved, or were the first
-	// after the server had evicted keys. Each time, locks may be lost, even if the identity stays the same. See
+	// after the server had evicted keys, as far as this client has seen. Each time, locks may be lost, even if the identity stays the same. See
 	// [Transport.Quarantined].
 	Moves uint64
 	// Refused reports whether the server has refused the script of the last heartbeat, for any reason.
@@ -247,6 +247,9 @@ func SameServer(other, runID string) string {
 	return fmt.Sprintf("it is the same server as %s (run_id %s)", other, runID)
 }
 
+// evicts reports whether the server evicts keys when its memory is full.
+func (info Info) evicts() bool { return info.MaxMemory > 0 && info.Policy != "noeviction" }
+
 // Unfit returns a finding for each reason why the server must not hold locks.
 func (info Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	add := func(about, what, risk, fix string) {
@@ -298,7 +301,7 @@ func (info Info) Unfit(cfg *Config) (list []redlockinfo.Finding) {
 	case !info.Cluster && cfg.failover.inCluster():
 		add("cluster", "it is not a cluster node", noVote, stepSingle)
 	}
-	if info.MaxMemory > 0 && info.Policy != "noeviction" && !cfg.AllowEviction {
+	if info.evicts() && !cfg.AllowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", info.Policy, info.MaxMemory),
 			noVote+": an evicted lock can get a second holder unnoticed, also with a volatile- policy, since locks "+
 				"have a TTL; pool.AllowEviction accepts that risk", noEviction)

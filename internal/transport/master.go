@@ -96,13 +96,17 @@ func (m *master) run() {
 }
 
 // compare counts a move if the server has evicted keys since the last attempt to connect, unless that is allowed. A
-// server with a policy that evicts keys is refused, but its locks may be lost when the policy is right again.
+// server with a policy that evicts keys is refused, but its locks may be lost when the policy is right again. At the
+// first attempt, the keys that such a server has evicted so far count.
 func (m *master) compare(now *Info) {
 	if now.RunID == "" { // the attempt has failed earlier
 		return
 	}
-	evicted := now.Evicted > 0 && now.Evicted != m.last.Evicted
-	if evicted && now.RunID == m.last.RunID && !m.cfg.AllowEviction {
+	evicted := now.Evicted != m.last.Evicted
+	if now.RunID != m.last.RunID {
+		evicted = now.evicts()
+	}
+	if evicted && now.Evicted > 0 && !m.cfg.AllowEviction {
 		m.moves++
 	}
 	m.last = *now
