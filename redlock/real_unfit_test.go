@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // An ailment is a fault that makes a master unable to vote while it runs and answers.
@@ -123,6 +124,33 @@ func (f *deployment) fallIll(i int, a *ailment) {
 	if a.password != "" {
 		f.urls[i] = (&url.URL{Scheme: "redis", User: url.UserPassword(a.user, a.password),
 			Host: f.servers[i].Addr()}).String()
+	}
+}
+
+// A full master extends locks, and refuses values. So it is failing after it has refused a value, also if it extends the
+// lock next, until it grants a lock.
+func TestFullMasterFailsUntilItGrants(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3)
+	f.admitted()
+	l := f.locker()
+	f.must(l.WaitReady(f.withTimeout(hang))) // it waits for all masters that can be reached
+	lock := must(l.Lock(f.withTimeout(hang), "n", redlock.WithTTL(20*time.Second)))(f)
+	state := func() redlockinfo.State { return admin.Of(l).Masters()[0].State }
+	f.do(0, "CONFIG", "SET", "maxmemory", "1")
+	f.must(lock.SetValue(f.withTimeout(hang), "v"))
+	if !redistest.Until(func() bool { return state() == redlockinfo.StateFailing }) {
+		t.Fatalf("after a value the master is %s", state())
+	}
+	f.must(lock.Extend(f.withTimeout(hang)))
+	time.Sleep(200 * time.Millisecond) // until its answer has arrived
+	if state() != redlockinfo.StateFailing {
+		t.Errorf("after an extension the master is %s", state())
+	}
+	f.do(0, "CONFIG", "SET", "maxmemory", "0")
+	f.must(must(l.Lock(f.withTimeout(hang), "m"))(f).Unlock(f.withTimeout(hang)))
+	if !redistest.Until(func() bool { return state() == redlockinfo.StateVoting }) {
+		t.Errorf("after a lock the master is %s", state())
 	}
 }
 

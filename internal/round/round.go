@@ -66,7 +66,7 @@ type Round struct {
 	Key      string        // the name, for errors
 	LeaseID  string        // the id in an acquire
 	Ticketed bool          // whether the acquire has a ticket
-	Extends  bool          // whether the call is an extension
+	Extends  bool          // whether the call prolongs a lease
 
 	sender   *Sender
 	observer VoteObserver // nil if there is none
