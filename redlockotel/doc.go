@@ -43,7 +43,8 @@
 // redlock.held, redlock.waiting, redlock.quorum and those after it, the metrics of masters, and the three counters
 // above redlock.votes are read from the Locker that is passed to Watch, and are exact. The other metrics are derived
 // from events. While the event queue of the Locker is full, events and their spans are dropped: see
-// [redlockinfo.Trace]. redlock.events.dropped counts the dropped events.
+// [redlockinfo.Trace]. redlock.events.dropped counts the dropped events. A master beside a cluster is in the shard of
+// each bucket: it has one series, with a state other than voting if it has one in any shard.
 //
 // db.client.operation.duration, error.type, db.response.status_code, server.address and server.port follow the semantic
 // conventions. The schema URL of the tracer and the meter contains the version of the conventions. The instrumentation
