@@ -42,8 +42,8 @@ type Info struct {
 	// Evicted is evicted_keys: the number of keys that the server has evicted. It is read once per connection.
 	Evicted int64
 	// Moves counts the connections that have ended because the hash slot of the bucket was being moved, or were the first
-	// after the server had evicted keys, as far as this client has seen. Each time, locks may be lost, even if the identity stays the same. See
-	// [Transport.Quarantined].
+	// after the server had evicted keys, as far as this client has seen. Each time, locks may be lost, even if the
+	// identity stays the same. See [Transport.Quarantined].
 	Moves uint64
 	// Refused reports whether the server has refused the script of the last heartbeat, for any reason.
 	Refused bool

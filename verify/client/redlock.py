@@ -1,7 +1,8 @@
 """A client of the protocol in docs/protocol.md, written from that page. It acquires, extends, releases and waits.
 
-It writes no records, so it leaves beginning and ending quarantines to clients of the library. It does not repair
-masters, and knows only epoch 0, without shards. It needs Linux, for a clock that counts suspension.
+It writes no records, so it leaves beginning and ending quarantines, also those after evictions, to clients of the
+library. It does not repair masters, and knows only epoch 0, without shards. It needs Linux, for a clock that counts
+suspension.
 """
 import hashlib, itertools, os, queue, random, re, socket, threading, time, urllib.parse, uuid
 
