@@ -127,8 +127,8 @@ func (f *deployment) fallIll(i int, a *ailment) {
 	}
 }
 
-// A full master extends locks, and refuses values. So it is failing after it has refused a value, also if it extends the
-// lock next, until it grants a lock.
+// A full master extends locks, and refuses values. So it is failing after it has refused a value, also if it extends
+// the lock next, until it grants a lock.
 func TestFullMasterFailsUntilItGrants(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3)

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -316,23 +315,6 @@ func loading(e *adviceEnv) {
 		_, text := e.check()
 		return strings.Contains(text, "loading")
 	})
-}
-
-// cluster starts a server that is a cluster with one node.
-func cluster(t testing.TB) *redisproc.Server {
-	t.Helper()
-	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
-	words := []any{"CLUSTER", "ADDSLOTS"}
-	for slot := range 16384 {
-		words = append(words, slot)
-	}
-	redistest.Do(t, s, words...)
-	if !redistest.Until(func() bool {
-		return strings.Contains(string(redistest.Do(t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
-	}) {
-		t.Fatal("the cluster is not ready")
-	}
-	return s
 }
 
 func writeAdvice() []adviceCase {

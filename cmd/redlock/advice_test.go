@@ -306,8 +306,8 @@ func TestAdviceOfCheckIsSafe(t *testing.T) {
 	}
 }
 
-// stepsAreTried fails the test if a constant in advice.go was not printed as advice, or if the printed advice is not one
-// of these constants.
+// stepsAreTried fails the test if a constant in advice.go was not printed as advice, or if the printed advice is not
+// one of these constants.
 func stepsAreTried(t *testing.T, said []string) {
 	t.Helper()
 	steps := slices.Concat(constantsOf(t, "../../internal/transport/advice.go"),

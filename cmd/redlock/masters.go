@@ -79,8 +79,8 @@ func (f *deploymentFlags) read(cmd *cobra.Command, args []string) (*configfile.C
 		}
 	}
 	if len(f.masters) > 0 && slices.ContainsFunc(beforeDash(cmd), isURL) {
-		return nil, errors.New("an argument is the URL of a master, besides --masters: quote the list, as in --masters \"$M\"; " +
-			"without quotes, the shell passes only its first URL")
+		return nil, errors.New("an argument is the URL of a master, besides --masters: quote the list, as in --masters " +
+			"\"$M\"; without quotes, the shell passes only its first URL")
 	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {

@@ -40,7 +40,8 @@ func TestUnquotedListOfMasters(t *testing.T) {
 		{"status", second}, {"admit", "--yes", second}, {"who", second, "a"}, {"who", "a", second}, {"ls", second},
 		{"release", "--force", "--yes", second}, {"web", second},
 	} {
-		call(t, exitUsage, `quote the list, as in --masters "$M"`, append([]string{args[0], "--masters", first}, args[1:]...)...)
+		args = append([]string{args[0], "--masters", first}, args[1:]...)
+		call(t, exitUsage, `quote the list, as in --masters "$M"`, args...)
 	}
 	for _, args := range [][]string{{"run", second, "a", "--", "true"}, {"lock", second, "a"}} {
 		call(t, exitRunUsage, "quote the list", append([]string{args[0], "--masters", first}, args[1:]...)...)

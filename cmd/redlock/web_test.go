@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
+	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -291,6 +292,23 @@ func TestPageSeesTooManyClients(t *testing.T) {
 		t.Errorf("the page shows %+v, %+v", v, m)
 	}
 	f.call(exitDanger, "tolerated by clients that connect now; those that are connected keep its vote\n", "check")
+}
+
+// cluster starts a server that is a cluster with one node.
+func cluster(t testing.TB) *redisproc.Server {
+	t.Helper()
+	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
+	words := []any{"CLUSTER", "ADDSLOTS"}
+	for slot := range 16384 {
+		words = append(words, slot)
+	}
+	redistest.Do(t, s, words...)
+	if !redistest.Until(func() bool {
+		return strings.Contains(string(redistest.Do(t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
+	}) {
+		t.Fatal("the cluster is not ready")
+	}
+	return s
 }
 
 // The buckets of a cluster have their own keys, which other nodes need not have: the page tries its writes on these.

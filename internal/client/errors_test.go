@@ -127,7 +127,8 @@ func TestErrorText(t *testing.T) {
 					Decision: round.ErrHeld, Quorum: 3, N: 5, Token: time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC).UnixMicro(),
 				},
 			},
-			`redlock: lock "a": held by another; 0 of 5 masters agreed, quorum is 3; held by "host/3" since 2026-05-01 10:20:30 UTC`,
+			`redlock: lock "a": held by another; 0 of 5 masters agreed, quorum is 3; held by "host/3" since ` +
+				"2026-05-01 10:20:30 UTC",
 		},
 		{
 			&Error{
