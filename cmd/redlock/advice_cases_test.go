@@ -552,7 +552,12 @@ func recordAdvice() []adviceCase {
 		{name: "another database", about: "databases", what: "only other databases have", apply: plainURL,
 			spoil: func(e *adviceEnv) { e.urls[1] = e.named(e.urls[1] + "/3") }},
 		{name: "the prefix", new: true, about: "quorum", what: "0 of 3", apply: func(e *adviceEnv, f *printed) {
-			e.call(exitDone, "3 of 3 masters vote", "admit")
+			e.follow(f)
+			e.flags = nil
+		}, spoil: func(e *adviceEnv) { e.flags = []string{"--prefix", "redlokc"} }},
+		{name: "the prefix, beside a lock", about: "quorum", what: "0 of 3", apply: func(e *adviceEnv, f *printed) {
+			e.follow(f)
+			e.call(exitDone, "3 of 3 masters vote", "admit", "--yes", "--prefix", "redlokc")
 			e.flags = nil
 		}, spoil: func(e *adviceEnv) { e.flags = []string{"--prefix", "redlokc"} }},
 		{name: "no quorum", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {

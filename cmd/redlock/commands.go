@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -304,21 +305,18 @@ func check(ctx context.Context, con *console, c *client, arguments string) error
 		code = exitDanger
 	}
 	con.result(jsonFindings(v, code),
-		fmt.Sprintf("locks can be acquired: %v\n%s%s", v, findingsText(v.Findings), adviceForNew(v)))
+		fmt.Sprintf("locks can be acquired: %v\n%s", v, findingsText(v.Findings)))
 	return leave(code)
 }
 
-// adviceForNew returns the first step with new masters, if all masters may be new: none has a record, not even in
-// another database, so no client that acquires locks is running. Otherwise it returns "".
+// adviceForNew returns the first step with new masters, or "" if the masters may have been used.
 func adviceForNew(v redlockinfo.Verdict) string {
-	if slices.ContainsFunc(v.Findings, func(f redlockinfo.Finding) bool { return f.About == "databases" }) {
-		return ""
+	for _, f := range v.Findings {
+		if strings.HasPrefix(f.Fix, admission.StepNew) {
+			return f.Fix + "\n"
+		}
 	}
-	if slices.ContainsFunc(v.Masters, func(m redlockinfo.Master) bool { return m.State != "quarantine" || m.MaxTTL > 0 }) {
-		return ""
-	}
-	return "no master has an admission record: if the masters are new, and no client has run yet, run `redlock admit` " +
-		"with the same masters; otherwise start the clients, and the masters vote after their quarantine\n"
+	return ""
 }
 
 // findingsText returns the text of the findings. Equal findings about different masters are listed once.

@@ -22,6 +22,9 @@ const (
 		"and then replace its record (redlock quarantine --master %s)"
 	StepPrefix = "check whether the clients use the prefix %q: no master has a record with it"
 
+	// StepNew comes before the other advice of a deployment of which no master has a record.
+	StepNew = "if the masters are new, and no client has run yet, run `redlock admit` with the same masters; if not, "
+
 	stepList = "correct the list of this client: name the masters of the record, by ?name= if they have other addresses " +
 		"here; to change the masters, give redlock set a file with these as masters, the new list as next, and the " +
 		"next epoch"

@@ -90,7 +90,8 @@ func noVote(f redlockinfo.Finding) bool { return f.NoVote }
 
 func bySpare(a, b redlockinfo.Quorum) int { return cmp.Compare(a.Spare(), b.Spare()) }
 
-// Join returns the verdict on all shards.
+// Join returns the verdict on all shards. If all masters may be new, the first step without a quorum is to admit them:
+// none has a record, not even in another database, so no client that acquires locks is running.
 func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
 	for i, s := range shards {
 		if i == 0 || !s.CanLock || v.CanLock && s.Spare < v.Spare {
@@ -103,7 +104,19 @@ func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
 			}
 		}
 	}
+	for i := range v.Findings {
+		if f := &v.Findings[i]; f.About == "quorum" && !slices.ContainsFunc(shards, used) {
+			f.Fix = admission.StepNew + f.Fix
+		}
+	}
 	return v
+}
+
+// used reports whether a client that acquires locks may have used the masters of s. An empty s is unknown.
+func used(s redlockinfo.Verdict) bool {
+	return len(s.Masters) == 0 || slices.ContainsFunc(s.Masters, func(m redlockinfo.Master) bool {
+		return m.State != redlockinfo.StateQuarantine || m.MaxTTL > 0
+	}) || slices.ContainsFunc(s.Findings, func(f redlockinfo.Finding) bool { return f.About == "databases" })
 }
 
 // explain returns the findings about a master that can grant no lock although none of them says so.
