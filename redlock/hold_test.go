@@ -42,6 +42,8 @@ func TestSuspendedClientReportsLossOnWaking(t *testing.T) {
 			c.jump(by[0], by[1])
 			w.ends(ctx, 100*time.Millisecond, redlock.ErrLost)
 			equal(w, len(w.wire.sent("extend")), 0, "extensions")
+			equal(w, context.Cause(ctx).Error(), `redlock: lock "a": the lock was lost: no extension was sent in time: `+
+				"this process or machine was paused, or its clock has jumped", "the cause")
 		})
 	}
 }

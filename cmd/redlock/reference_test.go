@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -121,6 +122,18 @@ var caused = map[string]func(e *adviceEnv, c *caller){
 			wg.Go(func() { c.try(fmt.Sprint("x", i)) })
 		}
 		wg.Wait()
+	},
+	"no extension was sent in time": func(e *adviceEnv, c *caller) {
+		f := &votingDeployment{e.deployment, built(e.t), setText(e.t, e.urls)}
+		holder := f.start("run", "--ttl", "2s", "x", "--", "sh", "-c", "echo have it; exec sleep 600")
+		holder.hear("have it")
+		holder.signal(syscall.SIGSTOP)
+		if _, err := c.locker.Lock(c.ctx, "x"); err != nil { // once the lock of the holder has expired
+			e.t.Fatal(err)
+		}
+		holder.signal(syscall.SIGCONT)
+		holder.ends(exitRunLost, "")
+		c.note(errors.New(holder.said()))
 	},
 	"no majority extended it in time": func(e *adviceEnv, c *caller) {
 		k, err := c.locker.TryLock(c.ctx, "x", redlock.WithTTL(2*time.Second))

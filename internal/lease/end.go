@@ -49,10 +49,11 @@ type reason struct {
 }
 
 // The reasons for which a lease ends. An idle lease always ends as unused. A lease that was not won is rolled back
-// instead: see Lease.undo. The errors of expired, unextended and forgotten differ only in their texts: all wrap
-// ErrLost.
+// instead: see Lease.undo. The errors of expired, paused, unextended and forgotten differ only in their texts: all
+// wrap ErrLost.
 var (
 	expired    = &reason{err: fmt.Errorf("%w: no majority extended it in time", ErrLost), lost: true}
+	paused     = &reason{err: fmt.Errorf("%w: no extension was sent in time: %s", ErrLost, halted), lost: true}
 	unextended = &reason{err: fmt.Errorf("%w: its background extension is off", ErrLost), lost: true}
 	forgotten  = &reason{err: fmt.Errorf("%w: too few masters still have it", ErrLost), lost: true}
 	overdue    = &reason{err: ErrMaxHold, sends: true, joins: true, lost: true}
@@ -62,6 +63,8 @@ var (
 	downgraded = &reason{err: ErrReleased, ended: true}
 	unused     = &reason{sends: true} // an idle lease has no holds, which would return an error
 )
+
+const halted = "this process or machine was paused, or its clock has jumped"
 
 // An ending holds what remains to be done for a lease that has ended. The caller must call finish as soon as it holds
 // no lock. For the zero ending, finish does nothing.
@@ -126,8 +129,11 @@ func (l *Lease) expiredLocked(now clock.Instant) *reason {
 		if f := l.renewal.failed; f != nil {
 			return expired.because(f.Reasons())
 		}
-		if !l.ownership.terms.Extend {
+		switch {
+		case !l.ownership.terms.Extend:
 			return unextended
+		case l.renewal.retry == 0: // Run sends an extension long before the end, unless it cannot run
+			return paused
 		}
 		return expired
 	case l.state == live && l.leftLocked(now) <= 0:
