@@ -174,8 +174,11 @@ func TestMasterList(t *testing.T) {
 	subtest(t, "ReplacedMaster", 4, func(w *cluster) {
 		a := w.newLocker(w.poolOf(0, 1, 2))
 		w.must(admin.Of(a).Admit(w.withTimeout(time.Minute)))
-		b := w.newLocker(w.poolOf(0, 1, 3))
+		var book logbook
+		b := w.newLocker(w.poolOf(0, 1, 3), book.option())
 		after(time.Minute)
+		book.wants(w, 1, "no lock can be acquired", "for=1 ", "mismatch", `hint="run redlock check with this list of masters: `+
+			`it shows the list in the records, and the next step"`)
 		w.masters.Master(1).DropRequests(1)
 		held := must(a.Lock(w.Context(), "n"))(w)
 		synctest.Wait() // until master 1 has dropped the acquire, and no request of b

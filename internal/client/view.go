@@ -72,6 +72,10 @@ func (c *Client) introduce(now *quorum.Config) {
 	c.pool.SetClientName(c, n)
 }
 
+// compareLists is the advice of the log for a client whose list of masters is wrong or out of date. The full advice
+// contains both lists, which may be too long for the log.
+const compareLists = "run redlock check with this list of masters: it shows the list in the records, and the next step"
+
 // shortage returns the attributes of a log record that explain why no lock can be acquired: no majority of the masters
 // can grant a lock, or calls wait without a quorum. It returns nil if locks can be acquired, or if c is closed.
 func (c *Client) shortage() []slog.Attr {
@@ -87,10 +91,12 @@ func (c *Client) shortage() []slog.Attr {
 	}
 	var unable troubles
 	known := map[string]bool{} // the masters in unable
+	wrongList := false
 	for _, i := range view.Config.Order {
 		if m := c.masterInfo(i, &view.Masters[i]); m.State != redlockinfo.StateVoting {
 			unable.add(troubleOf(&m))
 			known[m.Addr] = true
+			wrongList = wrongList || admission.WrongList(m.Err)
 		}
 	}
 	var more []slog.Attr
@@ -106,9 +112,17 @@ func (c *Client) shortage() []slog.Attr {
 			room -= mostReason
 		}
 	}
-	if !quorate && !view.Voted && errors.Is(c.sender.NoQuorum(view, nil), admission.ErrQuarantine) {
-		more = append(more, slog.String("hint", mayAdmit))
-		room -= len(mayAdmit)
+	hint := ""
+	switch {
+	case quorate:
+	case wrongList:
+		hint = compareLists
+	case !view.Voted && errors.Is(c.sender.NoQuorum(view, nil), admission.ErrQuarantine):
+		hint = mayAdmit
+	}
+	if hint != "" {
+		more = append(more, slog.String("hint", hint))
+		room -= len(hint)
 	}
 	return append([]slog.Attr{
 		slog.Int("able", able.Len()), slog.Int("needed", view.Config.Rule.Least()),
