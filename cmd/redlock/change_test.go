@@ -58,6 +58,16 @@ func TestWrongListIsOneFinding(t *testing.T) {
 			"only the record has ["+f.servers[0].Addr()+"]")
 		call(t, exitNoQuorum, "nothing was changed: ", "set", setText(t, wrong))
 	}
+	for verb, want := range map[string]string{
+		"who": "\"n\": it is unknown whether a client holds it: 1 does not vote and may have forgotten it\n",
+		"ls":  "1 of 1 masters do not vote, and may have forgotten names: " + f.servers[0].Addr(),
+	} {
+		_, said := command(append([]string{verb, f.urls[0]}, map[string][]string{"who": {"n"}}[verb]...)...)
+		wrong := "redlock " + verb + ": " + f.servers[0].Addr() + ": redlock: master list mismatch: the list of this client "
+		if !strings.Contains(said, want) || !strings.Contains(said, wrong) {
+			t.Errorf("%s with a wrong list printed\n%swant %q and %q", verb, said, want, wrong)
+		}
+	}
 	aliases := slices.Clone(f.urls) // other addresses of the same servers: no record names one of this list
 	for i, url := range aliases {
 		aliases[i] = strings.Replace(url, "127.0.0.1", "localhost", 1)

@@ -324,6 +324,9 @@ func showHeld(con *console, c *client, found []*scanned, all bool) error {
 			silent, code = append(silent, m.addr), exitDanger
 		}
 	}
+	if err := c.set.WrongList(); err != nil {
+		con.complain(fmt.Errorf("redlock ls: %w", err))
+	}
 	for _, why := range whys {
 		con.complain(fmt.Errorf("redlock ls: the list is partial: %s: %s", strings.Join(failed[why], ", "), why))
 	}

@@ -61,7 +61,7 @@ func TestQuarantineMayHideAHolder(t *testing.T) {
 	f.pause("pay")
 	f.forget(0, 1, 2)
 	const lease = "2 of 5 masters have it (pay, "
-	const doubt = "s left); 3 are in quarantine and may have forgotten it"
+	const doubt = "s left); 3 do not vote and may have forgotten it"
 	for _, c := range []struct {
 		status int
 		args   []string
@@ -76,7 +76,7 @@ func TestQuarantineMayHideAHolder(t *testing.T) {
 			t.Errorf("%q ended with %d, want %d, and printed\n%s", c.args, code, c.status, said)
 		}
 	}
-	call(t, exitDanger, "it is unknown whether a client holds it: 3 are in", "who", "--config", f.config, "other")
+	call(t, exitDanger, "it is unknown whether a client holds it: 3 do not vote", "who", "--config", f.config, "other")
 	call(t, exitDanger, `"held":false,"kept":false,"free":false`, "who", "--json", "--config", f.config, "pay")
 	for args, want := range map[string][]string{
 		"ls": {"\npay\n", "3 of 5 masters do not vote, and may have forgotten names: " + f.servers[0].Addr(),

@@ -172,9 +172,9 @@ func doubt(w *redlockinfo.Inspection) string {
 	switch w.Quarantined {
 	case 0:
 	case 1:
-		parts = append(parts, "1 is in quarantine and may have forgotten it")
+		parts = append(parts, "1 does not vote and may have forgotten it")
 	default:
-		parts = append(parts, fmt.Sprintf("%d are in quarantine and may have forgotten it", w.Quarantined))
+		parts = append(parts, fmt.Sprintf("%d do not vote and may have forgotten it", w.Quarantined))
 	}
 	if silent := w.N - w.Answered; silent > 0 {
 		parts = append(parts, fmt.Sprintf("%d did not answer", silent))

@@ -35,7 +35,7 @@ func TestWhoText(t *testing.T) {
 				{Client: redlockinfo.Client{ID: "u:7:pay", Label: "pay", On: 2}, Left: 27 * time.Second},
 			},
 		}, // H163
-			`"n": it is unknown whether a client holds it: 2 of 5 masters have it (pay, 27s left); 2 are in quarantine and ` +
+			`"n": it is unknown whether a client holds it: 2 of 5 masters have it (pay, 27s left); 2 do not vote and ` +
 				"may have forgotten it; 1 did not answer\n",
 			`{"name":"n","held":false,"kept":false,"free":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0,` +
 				`"partial":[{"lease":"u:7:pay","label":"pay","left_ms":27000,"on":2}],"quarantined":2}` + "\n"},
