@@ -38,8 +38,9 @@ func TestLeaderHandsOver(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		ctx, cancel := context.WithCancel(w.Context())
 		terms, ended := make(chan string, 9), make(chan error, 2)
+		var book logbook
 		for _, name := range []string{"a", "b"} {
-			l := w.peer(name).Locker
+			l := w.locker(book.option(), redlock.WithLabel(name))
 			go func() {
 				ended <- lead(ctx, l, func(ctx context.Context, _ int64) error {
 					terms <- name
@@ -60,6 +61,8 @@ func TestLeaderHandsOver(t *testing.T) {
 			}
 			leader = next
 		}
+		book.wants(w, 3, "level=INFO", "leader resigned", "error=")
+		book.wants(w, 0, "level=WARN")
 		cancel()
 		w.isError(<-ended, context.Canceled)
 		w.isError(<-ended, context.Canceled)

@@ -22,8 +22,8 @@ const leadPause = time.Second
 // with each write, and its value ([Lock.SetValue]) shows the leader to other clients.
 //
 //   - If f returns nil while this client leads, the work is finished: Lead gives up the leadership and returns nil.
-//   - If f returns an error, Lead gives up the leadership, logs the error as a warning, and campaigns again after a
-//     pause of one to two seconds.
+//   - If f returns an error, Lead gives up the leadership, logs the error, and campaigns again after a pause of one to
+//     two seconds. The record is a warning, unless another client has requested the release ([Lock.ReleaseRequested]).
 //   - If the leadership was lost or has reached its [WithMaxHold] before f returned, Lead campaigns again after such a
 //     pause, regardless of what f returns.
 //   - If f panics, Lead gives up the leadership, and the panic continues.
@@ -70,7 +70,14 @@ func (r request) campaign(
 		if err == nil {
 			var lost error
 			ran = true
-			err, lost = during(ctx, lock, f)
+			level := slog.LevelWarn
+			err, lost = during(ctx, lock, func(ctx context.Context, lock *Lock) error {
+				err := f(ctx, lock)
+				if err != nil && requested(lock) {
+					level = slog.LevelInfo
+				}
+				return err
+			})
 			switch {
 			case errors.Is(lost, ErrClosed):
 				return true, err, lease.ErrClosed
@@ -79,7 +86,7 @@ func (r request) campaign(
 			case ctx.Err() != nil:
 				return true, otherThan(ctx, err), fault.ContextError(ctx)
 			}
-			r.logTerm(lock, err, lost)
+			r.logTerm(level, lock, err, lost)
 		} else if r.client.Ended(ctx, r.Name) || !mayCampaign(err) {
 			return ran, nil, err // for example, ctx owns the name by a lock that has ended, so another try must fail
 		}
@@ -114,15 +121,26 @@ func mayCampaign(err error) bool {
 	return f.Cause == nil && (round.Waitable(f) || errors.Is(err, ErrLost))
 }
 
-// logTerm logs why a leader campaigns again: f failed with err, or the leadership was lost.
-func (r request) logTerm(k *Lock, err, lost error) {
-	level, text := slog.LevelWarn, "redlock: leader function failed, campaigning again"
+// requested reports whether another client has requested the release of k.
+func requested(k *Lock) bool {
+	select {
+	case <-k.ReleaseRequested():
+		return true
+	default:
+		return false
+	}
+}
+
+// logTerm logs why a leader campaigns again: it resigned because f returned err, or the leadership was lost. level is
+// that of a resignation.
+func (r request) logTerm(level slog.Level, k *Lock, err, lost error) {
+	text := "redlock: leader resigned, because its function returned an error; campaigning again"
 	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
 	switch {
 	case errors.Is(lost, ErrMaxHold): // requested by WithMaxHold
 		level, text = slog.LevelInfo, "redlock: leadership ended at its max hold, campaigning again"
 	case lost != nil:
-		text = "redlock: leadership was lost, campaigning again"
+		level, text = slog.LevelWarn, "redlock: leadership was lost, campaigning again"
 		attrs = append(attrs, slog.String("reason", client.Shortened(client.Plain(lost))))
 	}
 	if err != nil {

@@ -42,7 +42,8 @@ func (w *cluster) campaign(
 func TestLeaderReturns(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		terms := make(chan term)
-		first, second := w.locker(), w.locker()
+		var book logbook
+		first, second := w.locker(book.option()), w.locker()
 		endedFirst := w.campaign(w.Context(), first, 1, terms)
 		one := <-terms
 		endedSecond := w.campaign(w.Context(), second, 2, terms)
@@ -59,6 +60,8 @@ func TestLeaderReturns(t *testing.T) {
 			w.Errorf("%v later client %d leads with token %d after %d", time.Since(failed), two.who, two.token, one.token)
 		}
 		w.isError(context.Cause(one.ctx), redlock.ErrReleased)
+		synctest.Wait()
+		book.wants(w, 1, "level=WARN", "leader resigned, because its function returned an error", "lock=boss", "error=mine")
 		after(3 * time.Second) // the first client campaigns again
 		two.leave <- nil
 		w.noError(<-endedSecond)
@@ -253,7 +256,7 @@ func TestLeadAfterLoss(t *testing.T) {
 			})
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
-			if err != nil || terms != 2 || strings.Contains(text, "function failed") ||
+			if err != nil || terms != 2 || strings.Contains(text, "resigned") ||
 				!strings.Contains(text, `msg="redlock: leadership was lost, campaigning again" label=web-1 lock=boss`) {
 				w.Errorf("Lead returned %v after %d terms, want 2; the log:\n%s", err, terms, text)
 			}
