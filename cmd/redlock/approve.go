@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,11 +103,17 @@ func (c *client) setsOf(list []redlockinfo.Master) (sets []masterSet) {
 }
 
 // clientLabels returns the labels of the clients that are connected to the masters, sorted, and the hosts of nameless
-// connections.
-func clientLabels(ctx context.Context, pools []*transport.Transport) (labels []string) {
+// connections. unlisted are the masters that did not list their clients.
+func clientLabels(ctx context.Context, pools []*transport.Transport) (labels, unlisted []string) {
 	for _, p := range pools {
 		prefix := p.ClientNames()[0].Prefix
-		for _, clients := range p.Clients(ctx) {
+		all := p.Clients(ctx)
+		for i := range p.N() {
+			if _, listed := all[p.Addr(i)]; !listed {
+				unlisted = append(unlisted, p.Addr(i))
+			}
+		}
+		for _, clients := range all {
 			for _, c := range clients {
 				if c.Named && c.Prefix == prefix {
 					labels = append(labels, c.Label)
@@ -117,16 +124,17 @@ func clientLabels(ctx context.Context, pools []*transport.Transport) (labels []s
 		}
 	}
 	slices.Sort(labels)
-	return slices.Compact(labels)
+	return slices.Compact(labels), unlisted
 }
 
 // affected returns a line that lists the clients that are connected to the masters.
 func affected(ctx context.Context, pools []*transport.Transport) string {
-	labels := clientLabels(ctx, pools)
-	if len(labels) == 0 {
-		return "clients: no client is connected, or CLIENT LIST is not permitted"
+	labels, unlisted := clientLabels(ctx, pools)
+	if len(unlisted) > 0 {
+		return fmt.Sprintf("clients: %s; CLIENT LIST failed on %s", cmp.Or(strings.Join(labels, ", "), "none is known"),
+			strings.Join(unlisted, ", "))
 	}
-	return "clients: " + strings.Join(labels, ", ")
+	return "clients: " + cmp.Or(strings.Join(labels, ", "), "no client is connected")
 }
 
 // loses returns the effects of a quarantine of master addr, one line each.

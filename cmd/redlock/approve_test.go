@@ -10,6 +10,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -112,6 +113,16 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 	t.Parallel()
 	f := newAdmitted(t, 5) // new masters: no confirmation is needed
+	f.call(exitDone, "\nclients: no client is connected\n", "max-ttl", "--yes", "--set", "30s")
+	words, restricted := []any{"SETUSER", "lock", "on", ">secret"}, []string{"max-ttl", "--yes", "--set", "30s"}
+	for word := range strings.FieldsSeq(scripts.Prefix("redlock").Rule()) { // without CLIENT LIST
+		words = append(words, word)
+	}
+	f.all("ACL", words...)
+	for _, s := range f.servers {
+		restricted = append(restricted, "redis://lock:secret@"+s.Addr())
+	}
+	call(t, exitDone, "\nclients: none is known; CLIENT LIST failed on "+strings.Join(f.addrs(), ", ")+"\n", restricted...)
 	k, before := f.holder("orders"), f.admissions()
 	addr := f.servers[0].Addr()
 	for _, args := range [][]string{

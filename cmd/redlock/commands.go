@@ -99,7 +99,7 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 		undone: "no master was admitted"}
 	for _, m := range list {
 		if m.State == "connecting" || m.State == "down" || m.State == "quarantine" {
-			ch.effects = append(ch.effects, fmt.Sprintf("%s votes immediately: its state is %s, and it may have forgotten "+
+			ch.effects = append(ch.effects, fmt.Sprintf("%s would vote immediately: its state is %s, and it may have forgotten "+
 				"a lock that a client still holds", m.Addr, m.State))
 		}
 	}
@@ -112,7 +112,7 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	}
 	ch.effects = append(ch.effects, found...)
 	used := slices.ContainsFunc(list, func(m redlockinfo.Master) bool { return m.MaxTTL > 0 })
-	if !used && len(found) == 0 && len(clientLabels(ctx, c.pools)) == 0 {
+	if labels, _ := clientLabels(ctx, c.pools); !used && len(found) == 0 && len(labels) == 0 {
 		ch = nil
 	}
 	return perform(ctx, con, c, ch, admin.Of(c.Locker).Admit)
