@@ -281,13 +281,15 @@ func (j *journal) unconfirmed(k *Lock, err error) {
 	})
 }
 
+const expires = "nothing is to be done: each name is free when its lease has expired, if not before"
+
 // logPendingLocked logs about the releases that were not confirmed, if there are any.
 func (j *journal) logPendingLocked() {
 	if j.pending == nil {
 		return
 	}
 	j.Log(slog.LevelWarn, "redlock: releases not confirmed, resending in the background",
-		append(j.pending, slog.Int("count", j.pendingCount))...)
+		append(j.pending, slog.Int("count", j.pendingCount), slog.String("hint", expires))...)
 	j.pending, j.pendingCount = nil, 0
 }
 
