@@ -158,7 +158,12 @@ func unlockCommand(a *app) *cobra.Command {
 		Short:   "release a lock that \"redlock lock\" holds",
 		Long:    unlockLong,
 		Example: `  redlock unlock "$handle"`,
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("redlock unlock: there are %d arguments: give one handle, the output of redlock lock", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !strings.HasPrefix(filepath.Base(args[0]), handlePrefix) {
 				return wrongCall(cmd, fmt.Errorf("redlock unlock: %q is not a handle: give the output of redlock lock", args[0]))

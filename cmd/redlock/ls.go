@@ -65,9 +65,12 @@ Exit status: 0 if the list is complete; 1 if names may be missing, because the s
 quarantine or could not be read; 2 if fewer masters than a quorum could be read.`,
 		Example: `  redlock ls --config locks.json orders:
   redlock ls --json | jq -r '.names[].name'`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			_, names := cutURLs(args)
-			return errors.Join(cobra.MaximumNArgs(1)(cmd, names), checkNames(names))
+			if err := checkNames(names); err != nil || len(names) <= 1 {
+				return err
+			}
+			return fmt.Errorf("redlock ls: there are %d prefixes: give one", len(names))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			urls, names := cutURLs(args)

@@ -76,6 +76,8 @@ func TestVersionAndTopics(t *testing.T) {
 			t.Errorf("%s ended with code %d and printed %q, want %q", flag, code, text, version)
 		}
 	}
+	call(t, exitRunUsage, "redlock unlock: there are 0 arguments: give one handle", "unlock")
+	call(t, exitUsage, "redlock ls: there are 2 prefixes: give one", "ls", "redis://127.0.0.1:1", "a", "b")
 	call(t, exitUsage, "name the shell", "completion")
 	call(t, exitUsage, "unknown command", "completion", "tcsh")
 	call(t, exitUsage, `unknown command "nothing"`, "help", "nothing")
