@@ -177,8 +177,8 @@ func TestMasterList(t *testing.T) {
 		var book logbook
 		b := w.newLocker(w.poolOf(0, 1, 3), book.option())
 		after(time.Minute)
-		book.wants(w, 1, "no lock can be acquired", "for=1 ", "mismatch", `hint="run redlock check with this list of masters: `+
-			`it shows the list in the records, and the next step"`)
+		book.wants(w, 1, "no lock can be acquired", "for=1 ", "mismatch",
+			`hint="run redlock check with this list of masters: it shows the list in the records, and the next step"`)
 		w.masters.Master(1).DropRequests(1)
 		held := must(a.Lock(w.Context(), "n"))(w)
 		synctest.Wait() // until master 1 has dropped the acquire, and no request of b

@@ -259,8 +259,8 @@ func TestMaxTTLIsRaised(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters agreed", "max-ttl", "--yes", "-set", "60s", "-prefix", "redlok")
-	const first = "if the masters are new, and no client has run yet, run `redlock admit` with the same masters; if not, " +
-		`check whether the clients use the prefix "redlok": no master has a record with it`
+	const first = "if the masters are new, and no client has run yet, run `redlock admit` with the same masters; if " +
+		`not, check whether the clients use the prefix "redlok": no master has a record with it`
 	f.call(exitNoQuorum, "deployment: failure: quorum\n    0 of 3 masters vote, 2 are needed\n    risk: no lock can be "+
 		"acquired\n    fix: "+first+"\n", "check", "-prefix", "redlok")
 	f.call(exitNoQuorum, "locks can be acquired: no\n"+first+"\n", "status", "-prefix", "redlok")
