@@ -69,9 +69,10 @@ It replaces the records of all masters: clients with the previous layout can no 
 masters that only the previous layout has vote for no client any more. All masters of both layouts must be up; leave out
 those whose data is lost for good.
 
-If masters have been used before, have a lease of any lock, or have other clients, the command lists the leases and the
-clients, and asks for confirmation; --yes skips the question. A client that was paused or cut off may hold a lock
-without being listed. The leases are found by scanning, as with ls, so a restricted user also needs the right +scan.`,
+If masters have been used before, have a lease of any lock, have other clients, or do not list their clients, the
+command lists the leases and the clients, and asks for confirmation; --yes skips the question. A client that was paused
+or cut off may hold a lock without being listed. The leases are found by scanning, as with ls, so a restricted user also
+needs the right +scan, and +client|list for the clients.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
   redlock admit --from "$SHARD1 / $SHARD2 / $SHARD3" $SHARD1 / $SHARD2`,
 	}, func(ctx context.Context, c *client) error {
@@ -112,7 +113,8 @@ func admit(ctx context.Context, con *console, c *client, force bool) error {
 	}
 	ch.effects = append(ch.effects, found...)
 	used := slices.ContainsFunc(list, func(m redlockinfo.Master) bool { return m.MaxTTL > 0 })
-	if labels, _ := clientLabels(ctx, c.pools); !used && len(found) == 0 && len(labels) == 0 {
+	labels, unlisted := clientLabels(ctx, c.pools)
+	if !used && len(found)+len(labels)+len(unlisted) == 0 {
 		ch = nil
 	}
 	return perform(ctx, con, c, ch, admin.Of(c.Locker).Admit)

@@ -125,4 +125,9 @@ func TestAdmitListsLeases(t *testing.T) {
 	if code == exitDone || !strings.Contains(said, "clients: pay, web-1") {
 		t.Errorf("admit beside a paused client ended with code %d, and printed\n%s", code, said)
 	}
+	f.all("ACL", "SETUSER", "default", "-client|list")
+	code, said = command("admit", "--config", f.config)
+	if code == exitDone || !strings.Contains(said, "clients: none is known; CLIENT LIST failed on "+f.servers[0].Addr()) {
+		t.Errorf("admit beside a paused client that it cannot see ended with code %d, and printed\n%s", code, said)
+	}
 }
