@@ -87,6 +87,8 @@
 //   - A script: in internal/scripts X.lua, its SHA and All in script.go, encode.go, decode.go (vote.go has acquires and
 //     extensions), rights.go, its reference in package reference with its case in Eval, and "Calls" in
 //     docs/protocol.md.
+//   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes,
+//     the words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
 //   - A command: in cmd/redlock a file (commands.go has those about all masters), rootCommand in main.go (and ofLocks,
 //     if it has exit statuses of its own), doc.go, and redlock.1, which "redlock man" prints.
 package client
