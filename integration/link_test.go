@@ -2,8 +2,10 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/must"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // A link is a proxy in front of one master that can disturb the master's traffic. It listens on a port of this
@@ -39,11 +42,17 @@ func newLink(t testing.TB, name, upstream string) *link {
 // down ends all connections and refuses new connections.
 func (l *link) down() { l.proxy.Stop() }
 
-// up accepts connections without disturbance again, at the same address.
+// up accepts connections without disturbance again, at the same address. A process that another test is starting has
+// the listener of before until it executes its program, so up waits for that.
 func (l *link) up() error {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l.proxy = toxiproxy.NewProxy(server, l.name, l.addr, l.upstream)
-	if err := l.proxy.Start(); err != nil {
+	var err error
+	redistest.Until(func() bool {
+		err = l.proxy.Start()
+		return !errors.Is(err, syscall.EADDRINUSE)
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", l.name, err)
 	}
 	return nil
