@@ -34,7 +34,7 @@ var textCases = []struct {
 			w.goLock(w.Context(), l, "n", redlock.WithWaitLimit(3*time.Second))
 		},
 		lock: `redlock: lock "n": held by another; 0 of 5 masters agreed, quorum is 3; held by * since 2000-01-01 ` +
-			`00:00:00; expires in * unless extended`,
+			`00:00:00 UTC; expires in * unless extended`,
 	},
 	{
 		name:    "held, and then one attempt without a quorum",
@@ -42,7 +42,7 @@ var textCases = []struct {
 		later:   func(w *cluster) { w.stop(2, 3, 4) },
 		limit:   2500 * time.Millisecond,
 		lock: `redlock: lock "n": held by another; 0 of 5 masters agreed, quorum is 3; held by * since 2000-01-01 ` +
-			`00:00:00; expires in * unless extended; #3, #4, #5: connect: master is down: dial pipe: connection refused: ` +
+			`00:00:00 UTC; expires in * unless extended; #3, #4, #5: connect: master is down: dial pipe: connection refused: ` +
 			`the master is stopped`,
 	},
 	{

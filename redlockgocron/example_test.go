@@ -60,7 +60,8 @@ func ExampleLocker_crontab() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = scheduler.NewJob(gocron.CronJob(spec, false), runs.Task(report), gocron.WithName("report"),
+	task := runs.Task(func(ctx context.Context, lock *redlock.Lock) error { return report(ctx, lock) })
+	_, err = scheduler.NewJob(gocron.CronJob(spec, false), task, gocron.WithName("report"),
 		gocron.WithDistributedJobLocker(runs),
 		gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, job string, err error) {
 			if !errors.Is(err, redlock.ErrHeld) { // another program runs the job
