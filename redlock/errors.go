@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -243,8 +244,8 @@ func Outcome(err error) string {
 		return "ok"
 	}
 	var e *LockError
-	if err = ofCall(err); errors.As(err, &e) && e.inner().Failure.Decision != nil {
-		err = e.err.Failure.Decision
+	if err = ofCall(err); errors.As(err, &e) {
+		err = cmp.Or(e.inner().Failure.Decision, err)
 	}
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {

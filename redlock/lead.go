@@ -114,11 +114,7 @@ func otherThan(ctx context.Context, err error) error {
 // campaign, or the call is wrong.
 func mayCampaign(err error) bool {
 	var e *LockError
-	if !errors.As(err, &e) {
-		return false
-	}
-	f := &e.inner().Failure
-	return f.Cause == nil && (round.Waitable(f) || errors.Is(err, ErrLost))
+	return errors.As(err, &e) && e.err.Failure.Cause == nil && (round.Waitable(&e.err.Failure) || errors.Is(err, ErrLost))
 }
 
 // requested reports whether another client has requested the release of k.
