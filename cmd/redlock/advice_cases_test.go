@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -596,4 +597,21 @@ func recordAdvice() []adviceCase {
 		}},
 		{name: "backlog", about: "quarantine", what: "repl-backlog-ttl", spoil: setting("repl-backlog-ttl", "10")},
 	}
+}
+
+// cluster starts a server that is a cluster with one node.
+func cluster(t testing.TB) *redisproc.Server {
+	t.Helper()
+	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
+	words := []any{"CLUSTER", "ADDSLOTS"}
+	for slot := range 16384 {
+		words = append(words, slot)
+	}
+	redistest.Do(t, s, words...)
+	if !redistest.Until(func() bool {
+		return strings.Contains(string(redistest.Do(t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
+	}) {
+		t.Fatal("the cluster is not ready")
+	}
+	return s
 }

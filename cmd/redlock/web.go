@@ -30,13 +30,13 @@ const webLong = `Serves a page that shows the masters (state, vote, latency, mem
 names (holder, age, remaining TTL, waiters), and recent losses and refusals. While a browser shows the page, it is
 updated once a second; otherwise the command reads nothing from the masters.
 
-The page follows the masters in the file of --config when they change. It acquires no locks, so it never blocks a
-change: in CLIENT LIST its connections are named redlock-web@HOST/PID and observer.
+The page follows the masters in the file of --config when they change. It never blocks a change: in CLIENT LIST its
+connections are named redlock-web@HOST/PID and observer.
 
-The command changes nothing: it sends INFO, SCAN, the script of "who", and a write without effect to the masters.
-Unlike status, it acquires no lock, so a master that would refuse the scripts, but not the write, is shown as voting
-until its number of refused commands grows. Names are found by scanning, as with ls, so new names on a master with
-very many keys appear late. A restricted user also needs the right +scan.
+As status does, each update acquires and releases a probe lock, so both say the same; the command writes nothing else.
+With --read-only it writes nothing, for a user that may not: a master that answers, but refuses every lock, is then
+shown as voting, and only its number of refused commands grows. Names are found by scanning, as with ls, so new names
+on a master with very many keys appear late. A restricted user also needs the right +scan.
 
 By default, only this host can reach the page. If --listen is another address, the page requires a password, with
 any user name: the value of REDLOCK_WEB_TOKEN, or a random password, which is printed. The server has no TLS: in
@@ -44,6 +44,7 @@ other networks, put a TLS proxy in front of it, or use ssh -L 8600:localhost:860
 
 func webCommand(a *app) *cobra.Command {
 	var listen string
+	var readOnly bool
 	cmd := &cobra.Command{
 		Use:   "web [URL...]",
 		Short: "serve a page that shows the masters, the held names and the lost locks",
@@ -67,13 +68,16 @@ func webCommand(a *app) *cobra.Command {
 			defer c.close()
 			ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
 			defer stop()
-			if err := serveWeb(ctx, a.stdout, &webServer{token, newWebLooker(ctx, c)}, listen); err != nil {
+			looker := newWebLooker(ctx, c)
+			looker.readOnly = readOnly
+			if err := serveWeb(ctx, a.stdout, &webServer{token, looker}, listen); err != nil {
 				return &exit{exitDanger, fmt.Errorf("redlock web: %w", err)}
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8600", "address on which the page is served")
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "acquire no probe locks")
 	return cmd
 }
 

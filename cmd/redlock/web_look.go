@@ -17,10 +17,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/frame"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
-	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -77,10 +76,6 @@ type webFacts struct {
 	ahead   time.Duration    // of its clock, by that of this host
 	full    bool             // whether it has as many clients as it allows
 	refused map[string]int64 // number of refused commands for each error code; nil if the master did not answer
-
-	write  redis.Error      // the error reply to a write, if it was refused
-	mayNot bool             // whether the user of the page has no right to write
-	tried  map[string]int64 // number of refused writes of the page for each error code
 }
 
 type webName struct {
@@ -100,6 +95,7 @@ type webEvent struct {
 type webLooker struct {
 	*client
 	ctx      context.Context // ends with the command
+	readOnly bool            // send no probe locks
 	scanning sync.Mutex
 	found    atomic.Pointer[webFound]
 
@@ -166,6 +162,9 @@ func (w *webLooker) look() {
 	ctx, cancel := context.WithTimeout(w.ctx, 2*webEvery)
 	defer cancel()
 	s := webState{Scanned: -1}
+	if !w.readOnly {
+		w.probe()
+	}
 	var v redlockinfo.Verdict
 	v, s.Masters = w.masters(ctx)
 	s.CanLock, s.Spare = v.CanLock, v.Spare
@@ -185,6 +184,13 @@ func (w *webLooker) look() {
 	s.Names = w.holders(ctx, wanted)
 	s.News = slices.Clone(w.news)
 	w.last, w.looked = s, time.Now()
+}
+
+// probe acquires and releases a probe lock, as status does, so that the verdict is that of status.
+func (w *webLooker) probe() {
+	ctx, cancel := context.WithTimeout(w.ctx, webEvery)
+	defer cancel()
+	w.set.Probe(ctx)
 }
 
 // others returns an error if clients cannot use this list of masters. It lists the clients at most every webClients.
@@ -250,7 +256,9 @@ func (w *webLooker) find() {
 	cut := slices.ContainsFunc(scans, func(m *scanned) bool {
 		return errors.Is(m.err, errCutOff) || errors.Is(m.err, context.DeadlineExceeded)
 	})
-	w.found.Store(&webFound{slices.Sorted(maps.Keys(w.possible(scans))), cut, time.Now()})
+	names := w.possible(scans)
+	maps.DeleteFunc(names, func(name string, _ held) bool { return strings.HasPrefix(name, clients.ProbeName) })
+	w.found.Store(&webFound{slices.Sorted(maps.Keys(names)), cut, time.Now()})
 }
 
 // masters returns the verdict and the masters with data from INFO, and records changes of their states.
@@ -263,26 +271,17 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 		m := &list[k]
 		t := w.pools[max(0, m.Shard-1)]
 		if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
-			last := w.states[m.key()]
-			m.mayNot, m.tried = last.mayNot, maps.Clone(last.tried)
-			wg.Go(func() { m.ask(ctx, t, i, w.keys(t)) })
+			wg.Go(func() { m.ask(ctx, t, i) })
 		}
 	}
 	wg.Wait()
-	var seen []redlockinfo.Finding // this client acquires nothing and is connected, so it has met no refusal
+	var seen []redlockinfo.Finding // this client is connected, so it does not meet this refusal
 	for _, m := range list {
 		if m.full {
 			seen = append(seen, redlockinfo.Finding{
 				Master: m.Addr, Severity: redlockinfo.Warning, About: "clients",
 				What: "it has as many clients as it allows (maxclients)", Risk: "it refuses clients that connect now",
 				Fix: transport.StepClients,
-			})
-		}
-		if m.write != "" {
-			seen = append(seen, redlockinfo.Finding{
-				Master: m.Addr, Severity: redlockinfo.Failure, About: "writes", NoVote: true,
-				What: fmt.Sprintf("it rejected a write: %.200s", string(m.write)), Risk: "it grants no locks",
-				Fix: transport.StepMessage,
 			})
 		}
 	}
@@ -304,9 +303,6 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 				one.Fix = "run `redlock check`, which also reads the settings of the master, and names a step"
 			}
 		}
-		if one.Votes && one.write != "" {
-			one.Votes, one.State = false, string(redlockinfo.StateFailing)
-		}
 		w.compare(one)
 		list = append(list, one)
 	}
@@ -316,9 +312,8 @@ func (w *webLooker) masters(ctx context.Context) (v redlockinfo.Verdict, list []
 // key identifies the master.
 func (m *webMaster) key() string { return fmt.Sprint(m.Shard, m.Addr) }
 
-// ask reads the memory use of a master, and its number of refused commands for each error code. It tries a write that
-// changes nothing, if the user of the page may write.
-func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int, prefix scripts.Prefix) {
+// ask reads the memory use of a master, and its number of refused commands for each error code.
+func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
 	began := time.Now()
 	stats := info(ctx, t, i, "all") // at one instant
 	if stats["used_memory"] == "" {
@@ -346,26 +341,6 @@ func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int, pref
 			m.refused["NOPERM"] -= n
 		}
 	}
-	for code, n := range m.tried {
-		m.refused[code] -= n
-	}
-	if m.mayNot {
-		return
-	}
-	_, err := ask(ctx, t, i, frame.Command("set", "SET", prefix.Unused(), "0", "XX", "PX", "1000"))
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return
-	}
-	code := fault.Code(reply)
-	switch m.mayNot = code == "NOPERM"; code {
-	case "OOM", "MISCONF", "NOREPLICAS":
-		m.write = reply
-	}
-	if m.tried == nil {
-		m.tried = map[string]int64{}
-	}
-	m.tried[code]++
 }
 
 // optional matches the statistics of commands that clients try when they connect, and can do without: the documented
@@ -383,7 +358,8 @@ func info(ctx context.Context, t *transport.Transport, i int, section string) ma
 	return values
 }
 
-// compare records the changes of a master since the last call.
+// compare records the changes of a master since the last call. What a master refuses without a vote, its state says: it
+// also refuses the probe locks of the page.
 func (w *webLooker) compare(m webMaster) {
 	key := m.key()
 	last, known := w.states[key]
@@ -395,7 +371,7 @@ func (w *webLooker) compare(m webMaster) {
 		w.record(class, 0, strings.TrimSuffix(m.Addr+": "+m.State+": "+m.Error, ": "))
 	}
 	for _, code := range slices.Sorted(maps.Keys(m.refused)) {
-		if n := m.refused[code] - last.refused[code]; last.refused != nil && n > 0 {
+		if n := m.refused[code] - last.refused[code]; last.refused != nil && n > 0 && last.Votes && m.Votes {
 			w.record("risk", n, m.Addr+" refuses commands of clients: "+code)
 		}
 	}

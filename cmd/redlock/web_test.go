@@ -22,12 +22,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/configfile"
-	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // reporter is a script that sends the content of a frame to the test every 100 ms, and types the reply into the search
@@ -218,26 +216,21 @@ func TestPageShowsFaults(t *testing.T) {
 	v.sees("a lost lock", `"`+name+`" was lost: "web-1" did not extend it in time, token `)
 	f.do(1, "CONFIG", "SET", "maxmemory", "1")
 	v.sees("a full master", "No lock can be acquired: 1 of 3 masters vote, 2 are needed", "failing",
-		"it rejected a write: OOM")
-	other := f.start("run", "--wait", "1s", "b", "--", "true")
-	if !strings.HasPrefix(f.servers[1].Version(), "6.") { // Redis 6.2 counts it as an error of a script
-		v.sees("a refusal", f.servers[1].Addr()+" refuses commands of clients: OOM, ")
-	}
-	other.ends(exitRunNoQuorum, "")
+		"OOM command not allowed")
 	f.looks(v, "rgb(255, 255, 255)")
 	dark := view(t, f.page(""), "0")
 	dark.sees("the start, dark", "No lock can be acquired")
 	f.looks(dark, "rgb(20, 22, 26)")
 }
 
-// The page tries writes that change nothing, so it agrees with status about masters that refuse writes, although it
-// acquires no locks. Its own refused writes are not shown as those of clients. A user without the right to write is
-// refused once.
-func TestPageSeesRefusedWrites(t *testing.T) {
+// The page agrees with status about masters that refuse locks: writes, a script, or a command in one. What its own probe
+// locks are refused is not shown as a refusal of clients. If it is read-only, it writes nothing and is refused nothing.
+func TestPageSeesRefusedLocks(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
-	w := f.looker()
-	sees := func(what, state string) {
+	w, reader := f.looker(), f.looker()
+	reader.readOnly = true
+	sees := func(w *webLooker, what, state string) {
 		t.Helper()
 		var m webMaster
 		if !redistest.Until(func() bool {
@@ -250,26 +243,26 @@ func TestPageSeesRefusedWrites(t *testing.T) {
 			t.Fatalf("the page shows %+v, want %s and %q", m, state, what)
 		}
 	}
-	for _, c := range []struct{ what, setting, fault, healed string }{
-		{"OOM", "maxmemory", "1", "0"},
-		{"NOREPLICAS", "min-replicas-to-write", "1", "0"},
+	for _, c := range []struct {
+		what          string
+		fault, healed []any
+	}{
+		{"OOM", []any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
+		{"NOREPLICAS", []any{"CONFIG", "SET", "min-replicas-to-write", "1"},
+			[]any{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		{"evalsha", []any{"ACL", "SETUSER", "default", "-evalsha"}, []any{"ACL", "SETUSER", "default", "+evalsha"}},
+		{"run this command", []any{"ACL", "SETUSER", "default", "-hset"}, []any{"ACL", "SETUSER", "default", "+hset"}},
 	} {
-		sees("", "voting")
-		f.do(1, "CONFIG", "SET", c.setting, c.fault)
-		sees("it rejected a write: "+c.what, "failing")
-		sees("it rejected a write: "+c.what, "failing")
-		f.do(1, "CONFIG", "SET", c.setting, c.healed)
+		sees(w, "", "voting")
+		f.do(1, c.fault[0].(string), c.fault[1:]...)
+		sees(w, c.what, "failing")
+		sees(w, c.what, "failing")
+		sees(reader, "", "voting")
+		f.do(1, c.healed[0].(string), c.healed[1:]...)
 	}
-	sees("", "voting")
+	sees(w, "", "voting")
 	if slices.ContainsFunc(w.news, func(e webEvent) bool { return strings.Contains(e.Text, "refuses") }) {
-		t.Errorf("the page shows its own refused writes: %+v", w.news)
-	}
-	f.do(1, "ACL", "SETUSER", "default", "-set")
-	for range 3 {
-		sees("", "voting")
-	}
-	if log, _ := f.do(1, "ACL", "LOG").([]any); len(log) != 1 || log[0].([]any)[1] != int64(1) { // its count
-		t.Errorf("the page was refused a write more than once: %s", log)
+		t.Errorf("the page shows the refusals of its probe locks: %+v", w.news)
 	}
 }
 
@@ -292,40 +285,6 @@ func TestPageSeesTooManyClients(t *testing.T) {
 		t.Errorf("the page shows %+v, %+v", v, m)
 	}
 	f.call(exitDanger, "tolerated by clients that connect now; those that are connected keep its vote\n", "check")
-}
-
-// cluster starts a server that is a cluster with one node.
-func cluster(t testing.TB) *redisproc.Server {
-	t.Helper()
-	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
-	words := []any{"CLUSTER", "ADDSLOTS"}
-	for slot := range 16384 {
-		words = append(words, slot)
-	}
-	redistest.Do(t, s, words...)
-	if !redistest.Until(func() bool {
-		return strings.Contains(string(redistest.Do(t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
-	}) {
-		t.Fatal("the cluster is not ready")
-	}
-	return s
-}
-
-// The buckets of a cluster have their own keys, which other nodes need not have: the page tries its writes on these.
-func TestPageSeesAFullCluster(t *testing.T) {
-	t.Parallel()
-	s := cluster(t)
-	redistest.Do(t, s, "CONFIG", "SET", "cluster-require-full-coverage", "no")
-	redistest.Do(t, s, "CLUSTER", "DELSLOTS", redistest.Do(t, s, "CLUSTER", "KEYSLOT", scripts.Prefix("redlock").Unused()))
-	redistest.Do(t, s, "CONFIG", "SET", "maxmemory", "1")
-	w := (&deployment{t: t, urls: []string{"redis+cluster://" + s.Addr() + "?buckets=2&allow=two-holders"}}).looker()
-	w.settled(t.Context())
-	v, _ := w.masters(t.Context())
-	if !slices.ContainsFunc(v.Findings, func(f redlockinfo.Finding) bool {
-		return f.About == "writes" && strings.Contains(f.What, "OOM")
-	}) {
-		t.Errorf("the page finds %+v", v.Findings)
-	}
 }
 
 // A client with the documented rights asks for settings that it may not read. Only refusals of other commands are
@@ -479,8 +438,8 @@ func (f *votingDeployment) looks(v *viewer, paper string) {
 	}
 }
 
-// If the user of redlock web has no right to write, the page still shows the names, and the remaining time of a
-// quarantine.
+// If the user of redlock web --read-only has no right to write, the page still shows the votes, the names, and the
+// remaining time of a quarantine.
 func TestPageOnlyReads(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
@@ -491,7 +450,9 @@ func TestPageOnlyReads(t *testing.T) {
 		f.do(i, "ACL", "SETUSER", "reader", "on", ">secret", "~*", "&*", "+@all", "-@write")
 		f.urls[i] = strings.Replace(u, "redis://", "redis://reader:secret@", 1)
 	}
-	s := httptest.NewServer(f.page(""))
+	looker := f.looker()
+	looker.readOnly = true
+	s := httptest.NewServer((&webServer{"", looker}).handler())
 	defer s.Close()
 	r, err := http.Get(s.URL + "/events")
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
+// ProbeName is the beginning of the names of probe locks.
+const ProbeName = "redlock-probe:"
+
 const (
 	probeAge     = 30 * time.Second // maximum age of a granted lock that shows that a master grants locks
 	probeBound   = 2 * time.Second  // bounds the time of a probe
@@ -57,11 +60,8 @@ func (c *Client) WaitReady(ctx context.Context) error {
 
 // unhealthy returns why no majority of the masters can grant a lock, or nil if one can.
 func (c *Client) unhealthy(ctx context.Context) *round.Failure {
+	c.probe(ctx, probeAge)
 	view := c.monitor.View()
-	if view.Config.Rule.Won(view.Voting) && c.sender.Health.Unknown(view.Voting, probeAge) != 0 {
-		c.probe(ctx)
-		view = c.monitor.View()
-	}
 	if view.Config.Rule.Won(c.sender.Able(view)) {
 		return nil
 	}
@@ -72,9 +72,20 @@ func (c *Client) unhealthy(ctx context.Context) *round.Failure {
 	return f
 }
 
-// probe locks, extends and releases a probe name of this client on all masters, unless another goroutine has just done
-// so. The votes show which masters grant locks, and extend them. They are not traced.
-func (c *Client) probe(ctx context.Context) {
+// Probe makes each client send a probe lock, so that [Set.Verdict] says which masters grant locks now.
+func (s *Set) Probe(ctx context.Context) {
+	_ = s.each(func(_ int, c *Client) error {
+		if c.enter() {
+			defer c.leave()
+			c.probe(ctx, 0)
+		}
+		return nil
+	})
+}
+
+// probe locks, extends and releases a probe name of this client on all masters, unless each master that votes has
+// granted a lock within age. The votes show which masters grant locks, and extend them. They are not traced.
+func (c *Client) probe(ctx context.Context, age time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, probeBound)
 	defer cancel()
 	select {
@@ -84,10 +95,10 @@ func (c *Client) probe(ctx context.Context) {
 		return
 	}
 	view := c.monitor.View()
-	if c.sender.Health.Unknown(view.Voting, probeAge) == 0 {
+	if c.sender.Health.Unknown(view.Voting, age) == 0 {
 		return
 	}
-	name := "redlock-probe:" + c.leases.Owner
+	name := ProbeName + c.leases.Owner
 	keys := scripts.Prefix(c.cfg.Prefix).Keys(name)
 	silent := *c.sender
 	silent.OnVote = nil
@@ -133,7 +144,7 @@ func (c *Client) recheck() {
 		return
 	}
 	defer c.leave()
-	c.probe(context.Background())
+	c.probe(context.Background(), probeAge)
 	c.rechecks.Store(false)
 	c.recheckLater()
 }

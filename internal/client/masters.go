@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/internal/diagnose"
-	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -55,17 +53,11 @@ func (s *Set) AwaitKnown(ctx context.Context) {
 }
 
 // Verdict returns the verdict of this moment. It sends nothing. seen are findings of the caller, each about the master
-// in every shard. A master with one that has NoVote grants no lock, although no client has seen it.
+// in every shard.
 func (s *Set) Verdict(seen ...redlockinfo.Finding) redlockinfo.Verdict {
 	list := make([]redlockinfo.Verdict, len(s.Clients))
 	for i, c := range s.Clients {
-		now := c.present()
-		for k, m := range now.Masters {
-			if slices.ContainsFunc(seen, func(f redlockinfo.Finding) bool { return f.NoVote && f.Master == m.Addr }) {
-				now.Able &^= quorum.One(now.View.Config.Order[k])
-			}
-		}
-		list[i] = now.Judge(seen)
+		list[i] = c.present().Judge(seen)
 	}
 	return diagnose.Join(list)
 }
