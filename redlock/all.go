@@ -70,12 +70,15 @@ func (l *Locker) takeAll(
 	return all, nil
 }
 
-// acquireOne acquires the lock of one name for LockAll.
+// acquireOne acquires the lock of one name for LockAll. The event is that of a plain lock; an error names the LockAll.
 func acquireOne(ctx context.Context, c *client.Client, r client.Request) (*client.Lock, error) {
-	k, err := acquiring(ctx, c, opOf(r.Wait), r.Name, func(stats *client.Stats) (*client.Lock, error) {
-		r.Stats = stats
+	one := request{Request: r, client: c}
+	one.Op = opOf(r.Wait)
+	one.take = func(c *client.Client, ctx context.Context, one client.Request) (*client.Lock, error) {
+		r.Stats = one.Stats
 		return c.Acquire(ctx, r)
-	})
+	}
+	k, err := one.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}

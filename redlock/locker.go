@@ -260,19 +260,13 @@ func (l *Locker) RWLock(name string) *RWLock { return &RWLock{client.SetOf(l).Of
 // After an error, Import releases the lock on all masters to which it was sent, because they may have it by now. So a
 // later import of the handle usually fails, unless ctx had ended before the first one.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
-	name := client.NameIn(text) // "" if Import of the client reports an error
-	c := client.SetOf(l).Of(name)
-	if err := c.Begin(ctx, redlockinfo.OpImport, name); err != nil {
-		return nil, err
+	handle, err := client.ReadHandle(text)
+	r := l.request(handle.Name(), opts, true)
+	r.Op, r.wrong = redlockinfo.OpImport, err
+	r.take = func(c *client.Client, ctx context.Context, r client.Request) (*client.Lock, error) {
+		return c.Import(ctx, handle, r)
 	}
-	defer c.End()
-	return acquiring(ctx, c, redlockinfo.OpImport, name, func(stats *client.Stats) (*client.Lock, error) {
-		s, err := client.Apply(c, opts)
-		if err != nil {
-			return nil, err
-		}
-		return c.Import(ctx, text, s, stats)
-	})
+	return r.lock(ctx)
 }
 
 // Inspect returns the holder of name and its waiters. The result is a snapshot for people and monitoring: it may be out

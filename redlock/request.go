@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/redlock-go/redlock/internal/client"
@@ -13,6 +14,7 @@ type request struct {
 	client *client.Client
 	opts   []LockOption
 	take   taker
+	wrong  error // why the call must fail, if its arguments are wrong
 }
 
 // A taker is the method of a client that acquires a lock of one kind.
@@ -21,7 +23,7 @@ type taker func(*client.Client, context.Context, client.Request) (*client.Lock, 
 // request returns a call for a plain lock. Its client is that of the shard of the name.
 func (l *Locker) request(name string, opts []LockOption, wait bool) request {
 	r := client.Request{Op: opOf(wait), Name: name, Wait: wait}
-	return request{r, client.SetOf(l).Of(name), opts, (*client.Client).Acquire}
+	return request{Request: r, client: client.SetOf(l).Of(name), opts: opts, take: (*client.Client).Acquire}
 }
 
 // lock implements the methods that return a Lock.
@@ -33,26 +35,18 @@ func (r request) lock(ctx context.Context) (*Lock, error) {
 	return r.acquire(ctx)
 }
 
-// acquire acquires the lock for a call that has begun.
-func (r request) acquire(ctx context.Context) (*Lock, error) {
-	return acquiring(ctx, r.client, r.Op, r.Name, func(stats *client.Stats) (k *client.Lock, err error) {
-		if err = r.client.CheckName(r.Name); err != nil {
-			return nil, err
+// acquire acquires the lock for a call that has begun, as a traced call. It returns the lock and the error that users
+// see.
+func (r request) acquire(ctx context.Context) (k *Lock, err error) {
+	err = traced(ctx, r.client, r.Op, r.Name, func(t *tracedCall) (err error) {
+		if err = cmp.Or(r.wrong, r.client.CheckName(r.Name)); err != nil {
+			return err
 		}
 		if r.Settings, err = client.Apply(r.client, r.opts); err != nil {
-			return nil, err
+			return err
 		}
-		r.Stats = stats
-		return r.take(r.client, ctx, r.Request)
-	})
-}
-
-// acquiring runs f, which acquires a lock, as a traced call. It returns the lock and the error that users see.
-func acquiring(
-	ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*client.Stats) (*client.Lock, error),
-) (k *Lock, err error) {
-	err = traced(ctx, c, op, name, func(t *tracedCall) error {
-		held, err := f(t.rounds())
+		r.Stats = t.rounds()
+		held, err := r.take(r.client, ctx, r.Request)
 		if err != nil {
 			return public(err)
 		}

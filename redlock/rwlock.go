@@ -84,7 +84,8 @@ func (s *RWLock) request(op redlockinfo.Op, opts []LockOption, wait bool, take t
 	if s == nil || s.client == nil {
 		panic("redlock: the RWLock is nil, or not made by Locker.RWLock")
 	}
-	return request{client.Request{Op: op, Name: s.name, Wait: wait}, s.client, opts, take}
+	r := client.Request{Op: op, Name: s.name, Wait: wait}
+	return request{Request: r, client: s.client, opts: opts, take: take}
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's lock. On each master the reader's lock begins when
@@ -102,11 +103,9 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	c := k.held.Client()
 	c.BeginInner()
 	defer c.End()
-	return acquiring(ctx, c, redlockinfo.OpDowngrade, k.Name(), func(stats *client.Stats) (*client.Lock, error) {
-		s, err := client.Apply(c, opts)
-		if err != nil {
-			return nil, err
-		}
-		return k.held.Downgrade(ctx, s, stats)
-	})
+	r := request{Request: client.Request{Op: redlockinfo.OpDowngrade, Name: k.Name()}, client: c, opts: opts}
+	r.take = func(_ *client.Client, ctx context.Context, r client.Request) (*client.Lock, error) {
+		return k.held.Downgrade(ctx, r)
+	}
+	return r.acquire(ctx)
 }

@@ -80,5 +80,6 @@ func (s *Semaphore) request(opts []LockOption, wait bool) request {
 	if !wait {
 		op = redlockinfo.OpTryAcquire
 	}
-	return request{client.Request{Op: op, Name: s.name, Wait: wait}, s.client, opts, take}
+	r := client.Request{Op: op, Name: s.name, Wait: wait}
+	return request{Request: r, client: s.client, opts: opts, take: take}
 }

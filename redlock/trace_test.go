@@ -47,8 +47,10 @@ func BenchmarkTrace(b *testing.B) {
 func TestMissingTraceAllocatesNothing(t *testing.T) {
 	l := nearLocker(t)
 	c := client.SetOf(l).Clients[0]
+	r := l.request("n", nil, true)
+	r.take = func(*client.Client, context.Context, client.Request) (*client.Lock, error) { return nil, errNoLock }
 	n := testing.AllocsPerRun(100, func() {
-		_, _ = acquiring(t.Context(), c, "lock", "n", func(*client.Stats) (*client.Lock, error) { return nil, errNoLock })
+		_, _ = r.acquire(t.Context())
 		_ = traced(t.Context(), c, "unlock", "n", func(*tracedCall) error { return nil })
 	})
 	if n != 0 {

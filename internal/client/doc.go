@@ -27,7 +27,7 @@
 //	redlock/locker.go              Locker.Lock
 //	redlock/request.go             request, lock
 //	internal/client/client.go      Client.Begin                    counts the call, for Shutdown
-//	redlock/request.go             acquire, acquiring              the options; at the end the Lock, or the error
+//	redlock/request.go             acquire                         the options; at the end the Lock, or the error
 //	internal/client/acquire.go     CheckName, Client.Acquire
 //	internal/client/client.go      enter                           counts the call, for Close
 //	internal/client/acquire.go     grant

@@ -55,7 +55,7 @@ func (c *Client) ReconfigureSlowly(ctx context.Context, next Configuration, paus
 
 // HandleOf returns the handle of a lock.
 func HandleOf(prefix, name, id string, token int64) string {
-	return exportedLock{prefix: prefix, name: name, id: id, token: token}.String()
+	return Exported{prefix: prefix, name: name, id: id, token: token}.String()
 }
 
 // EventsIdle is closed when all events and log records have been delivered.

@@ -32,47 +32,38 @@ func (k *Lock) Export() (string, error) {
 	case err != nil:
 		return "", lockError(redlockinfo.OpExport, k.Name(), err)
 	}
-	return exportedLock{prefix: k.c.cfg.Prefix, name: k.Hold.Lease().Name, id: id, token: ballot}.String(), nil
+	return Exported{prefix: k.c.cfg.Prefix, name: k.Hold.Lease().Name, id: id, token: ballot}.String(), nil
 }
 
-// NameIn returns the name in a handle, or "" if the handle is invalid.
-func NameIn(handle string) string {
-	from, _ := parseHandle(handle) // Import reports the error
-	name, _ := scripts.CutSlot(from.name)
+// Name returns the name of the lock or, for a slot, of its semaphore.
+func (h Exported) Name() string {
+	name, _ := scripts.CutSlot(h.name)
 	return name
 }
 
-// Import implements Import of package redlock.
-func (c *Client) Import(ctx context.Context, handle string, s *Settings, stats *Stats) (*Lock, error) {
-	from, err := parseHandle(handle)
-	if err != nil {
-		return nil, err
-	}
+// Import implements Import of package redlock, for a request with the name of the handle.
+func (c *Client) Import(ctx context.Context, from Exported, r Request) (*Lock, error) {
 	if from.prefix != c.cfg.Prefix {
 		return nil, Invalid("the handle was exported with the key prefix %q, but this Locker uses %q",
 			from.prefix, c.cfg.Prefix)
-	}
-	name, _ := scripts.CutSlot(from.name)
-	if err := c.CheckName(name); err != nil {
-		return nil, err
 	}
 	if !c.enter() {
 		return nil, lease.ErrClosed
 	}
 	defer c.leave()
 	if ctx.Err() != nil {
-		return nil, &Error{Op: redlockinfo.OpImport, Name: name, Failure: round.Failure{Cause: fault.ContextError(ctx)}}
+		return nil, failed(r.Op, r.Name, &round.Failure{Cause: fault.ContextError(ctx)})
 	}
 	k := &Lock{}
 	k.init(c, from.name, scripts.Plain)
 	l := c.leases.NewImport(from.name, &k.keys, from.id)
-	r := &Request{Op: redlockinfo.OpImport, Name: from.name, Settings: s, Stats: stats, queue: c.queue}
-	return c.importLease(ctx, r, from.token, l, k)
+	r.Name, r.queue = from.name, c.queue
+	return c.importLease(ctx, &r, from.token, l, k)
 }
 
-// Downgrade implements Downgrade of package redlock.
-func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock, error) {
-	c, name := k.c, k.Name()
+// Downgrade implements Downgrade of package redlock, for a request with the name of the lock.
+func (k *Lock) Downgrade(ctx context.Context, r Request) (_ *Lock, err error) {
+	c, name := k.c, r.Name
 	if k.Hold.Lease().Role() != scripts.Writer {
 		return nil, Invalid("downgrade %.80q: not a writer's lock (RWLock.Lock)", name)
 	}
@@ -80,8 +71,7 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 		return nil, Invalid("downgrade %.80q: the context is that of the writer's lock, which ends: pass a context that is "+
 			"not derived from it", name)
 	}
-	s, err := s.shared()
-	if err != nil {
+	if r.Settings, err = r.Settings.shared(); err != nil {
 		return nil, err
 	}
 	if !c.enter() {
@@ -93,15 +83,14 @@ func (k *Lock) Downgrade(ctx context.Context, s *Settings, stats *Stats) (*Lock,
 	case errors.Is(err, lease.ErrNested):
 		return nil, Invalid("downgrade %.80q: %s", name, Plain(err))
 	case err != nil:
-		return nil, lockError(redlockinfo.OpDowngrade, name, err)
+		return nil, lockError(r.Op, name, err)
 	}
 	reader := &Lock{}
 	reader.init(c, name, scripts.Reader)
 	l := c.leases.NewImport(name, &reader.keys, id)
 	l.Inherits(ballot)
-	r := &Request{Op: redlockinfo.OpDowngrade, Name: name, Settings: s, Stats: stats,
-		queue: waitqueue.Shares{Queue: c.queue}}
-	return c.importLease(ctx, r, ballot, l, reader)
+	r.queue = waitqueue.Shares{Queue: c.queue}
+	return c.importLease(ctx, &r, ballot, l, reader)
 }
 
 // importLease takes over an exported lock, whose largest ballot was token, with the lease l, of which k becomes the
@@ -130,27 +119,28 @@ func (c *Client) importLease(ctx context.Context, r *Request, token int64, l *le
 	return k, c.stillGood(r.Op, k, s)
 }
 
-// An exportedLock is the content of a handle.
-type exportedLock struct {
+// An Exported is what a handle says about a lock.
+type Exported struct {
 	prefix, name, id string
 	token            int64
 }
 
 // String returns the handle: its quoted fields and a checksum against corruption, in URL-safe base64.
-func (h exportedLock) String() string {
+func (h Exported) String() string {
 	b := fmt.Appendf(nil, "%q %q %q %d", h.prefix, h.name, h.id, h.token)
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
 // named reports whether the handle has a valid name.
-func (h exportedLock) named() bool {
+func (h Exported) named() bool {
 	name, slot := scripts.CutSlot(h.name)
 	return scripts.CheckName(name) == nil && (name == h.name || slot.Of > 0)
 }
 
-func parseHandle(text string) (exportedLock, error) {
-	var h exportedLock
+// ReadHandle reads a handle, which Export has returned as text.
+func ReadHandle(text string) (Exported, error) {
+	var h Exported
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handlePrefix))
 	if err == nil {
 		body := string(b[:max(0, len(b)-crc32.Size)])
@@ -165,7 +155,7 @@ func parseHandle(text string) (exportedLock, error) {
 		err = errors.New("truncated or altered")
 	}
 	if err != nil {
-		return exportedLock{}, Invalid("invalid handle %.24q: %w", text, err)
+		return Exported{}, Invalid("invalid handle %.24q: %w", text, err)
 	}
 	return h, nil
 }

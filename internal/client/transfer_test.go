@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
-var sampleHandles = []exportedLock{
+var sampleHandles = []Exported{
 	{prefix: "redlock", name: "orders:42", id: "0b5ac9a4-7d2c-4a53-9f0e-5a8d6a6f1e11:7", token: 1_700_000_000_000_000},
 	{prefix: "p", name: "n", id: "i", token: 0},
 	{prefix: "p", name: "nn", id: "i", token: 1},
@@ -23,8 +23,8 @@ var sampleHandles = []exportedLock{
 
 func refuses(t *testing.T, what, text string) {
 	t.Helper()
-	if h, err := parseHandle(text); !errors.Is(err, fault.ErrInvalid) || h != (exportedLock{}) {
-		t.Errorf("%s: parseHandle of %q returned %+v, %v", what, text, h, err)
+	if h, err := ReadHandle(text); !errors.Is(err, fault.ErrInvalid) || h != (Exported{}) {
+		t.Errorf("%s: ReadHandle of %q returned %+v, %v", what, text, h, err)
 	}
 }
 
@@ -35,8 +35,8 @@ func TestMadeUpHandleIsRefused(t *testing.T) {
 		return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 	}
 	body := func(fields ...string) []byte { return fmt.Appendf(nil, "%q %q %q ", fields[0], fields[1], fields[2]) }
-	if got, err := parseHandle(seal(append(body("p", "n", "i"), '5'))); err != nil || got.token != 5 {
-		t.Fatalf("parseHandle of a well-formed handle returned %+v, %v", got, err)
+	if got, err := ReadHandle(seal(append(body("p", "n", "i"), '5'))); err != nil || got.token != 5 {
+		t.Fatalf("ReadHandle of a well-formed handle returned %+v, %v", got, err)
 	}
 	for what, text := range map[string]string{
 		"nothing":                "",
@@ -68,7 +68,7 @@ func TestHandleOfAnotherVersionIsRefused(t *testing.T) {
 	for _, prefix := range []string{"", "redlock2.", "redlock1", "Redlock1.", " redlock1."} {
 		refuses(t, "prefix "+prefix, prefix+body)
 	}
-	_, err := parseHandle("redlock2." + body)
+	_, err := ReadHandle("redlock2." + body)
 	if err == nil || !strings.Contains(err.Error(), handlePrefix) {
 		t.Errorf("%v does not mention the prefix of handles", err)
 	}
@@ -78,13 +78,13 @@ func TestHandleOfAnotherVersionIsRefused(t *testing.T) {
 // can import the lock.
 func TestRefusalDoesNotRepeatHandle(t *testing.T) {
 	text := sampleHandles[0].String()
-	_, err := parseHandle(text + "!")
+	_, err := ReadHandle(text + "!")
 	if err == nil || strings.Contains(err.Error(), text) || len(err.Error()) > 300 {
 		t.Errorf("the error is %v, want a short one without the handle", err)
 	}
 }
 
-// parseHandle accepts only the text that String returns, so each handle has exactly one text.
+// ReadHandle accepts only the text that String returns, so each handle has exactly one text.
 func FuzzHandle(f *testing.F) {
 	for _, h := range sampleHandles {
 		text := h.String()
@@ -96,10 +96,10 @@ func FuzzHandle(f *testing.F) {
 	f.Add(handlePrefix)
 	f.Add(handlePrefix + "AAAAAA")
 	f.Fuzz(func(t *testing.T, text string) {
-		h, err := parseHandle(text)
+		h, err := ReadHandle(text)
 		if err != nil {
-			if !errors.Is(err, fault.ErrInvalid) || h != (exportedLock{}) {
-				t.Fatalf("parseHandle of %q returned %+v, %v", text, h, err)
+			if !errors.Is(err, fault.ErrInvalid) || h != (Exported{}) {
+				t.Fatalf("ReadHandle of %q returned %+v, %v", text, h, err)
 			}
 			return
 		}
@@ -107,7 +107,7 @@ func FuzzHandle(f *testing.F) {
 			t.Fatalf("%q is accepted, and written as %q", text, h.String())
 		}
 		if h.prefix == "" || h.name == "" || h.id == "" || h.token < 0 || h.token > scripts.MaxBallot {
-			t.Fatalf("parseHandle of %q returned %+v", text, h)
+			t.Fatalf("ReadHandle of %q returned %+v", text, h)
 		}
 	})
 }
@@ -117,11 +117,11 @@ func FuzzHandleRoundTrip(f *testing.F) {
 	f.Add("redlock", "orders:42", "a-b-c:7", int64(7))
 	f.Add("p", "\xff\x00{}", "i", int64(scripts.MaxBallot))
 	f.Fuzz(func(t *testing.T, prefix, name, id string, token int64) {
-		want := exportedLock{prefix: prefix, name: name, id: id, token: token}
+		want := Exported{prefix: prefix, name: name, id: id, token: token}
 		fit := scripts.CheckPrefix(prefix) == nil && scripts.CheckName(name) == nil && id != "" && len(id) <= 512 &&
 			token >= 0 && token <= scripts.MaxBallot
-		if got, err := parseHandle(want.String()); (err == nil) != fit || fit && got != want {
-			t.Fatalf("parseHandle returned %+v, %v; want %+v, valid: %v", got, err, want, fit)
+		if got, err := ReadHandle(want.String()); (err == nil) != fit || fit && got != want {
+			t.Fatalf("ReadHandle returned %+v, %v; want %+v, valid: %v", got, err, want, fit)
 		}
 	})
 }
