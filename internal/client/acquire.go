@@ -25,7 +25,6 @@ type Request struct {
 	Stats    *Stats // records the rounds of the call, unless nil
 
 	role    scripts.Role
-	queue   queue         // of the locks of this role; nil: of plain locks
 	once    bool          // whether a request that does not wait makes only one attempt
 	endless bool          // whether nothing ends the wait but the lock; Acquire sets it if the context never ends
 	called  clock.Instant // when the call began; zero: now
@@ -42,11 +41,16 @@ type queue interface {
 	Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
 }
 
+// queueOf returns the queue of the locks of a role.
+func (c *Client) queueOf(role scripts.Role) queue {
+	if role == scripts.Plain {
+		return c.queue
+	}
+	return waitqueue.Shares{Queue: c.queue}
+}
+
 // Acquire acquires the lock of a request: see Lock and TryLock of package redlock.
 func (c *Client) Acquire(ctx context.Context, r Request) (k *Lock, err error) {
-	if r.queue == nil {
-		r.queue = c.queue
-	}
 	r.called = cmp.Or(r.called, c.cfg.Clock.Now()) // a caller that is paused later keeps its place in the queues
 	if !c.enter() {
 		return nil, lease.ErrClosed
@@ -109,7 +113,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
 			Fair: s.Fair, Endless: r.endless, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
-		err = r.queue.Lock(ctx, string(r.Op), &both.Call)
+		err = c.queueOf(r.role).Lock(ctx, string(r.Op), &both.Call)
 	default:
 		err = c.repeat(ctx, r, func() error { return c.try(ctx, r, k) })
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/waitqueue"
 )
 
 // AcquireReader acquires the lock of a reader: see RLock and TryRLock of package redlock.
@@ -21,7 +20,7 @@ func (c *Client) acquireShare(ctx context.Context, role scripts.Role, r Request)
 	if r.Settings, err = r.Settings.shared(); err != nil {
 		return nil, err
 	}
-	r.role, r.queue = role, waitqueue.Shares{Queue: c.queue}
+	r.role = role
 	return c.Acquire(ctx, r)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport/fault"
-	"github.com/redlock-go/redlock/internal/waitqueue"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -57,7 +56,7 @@ func (c *Client) Import(ctx context.Context, from Exported, r Request) (*Lock, e
 	k := &Lock{}
 	k.init(c, from.name, scripts.Plain)
 	l := c.leases.NewImport(from.name, &k.keys, from.id)
-	r.Name, r.queue = from.name, c.queue
+	r.Name = from.name
 	return c.importLease(ctx, &r, from.token, l, k)
 }
 
@@ -89,7 +88,6 @@ func (k *Lock) Downgrade(ctx context.Context, r Request) (_ *Lock, err error) {
 	reader.init(c, name, scripts.Reader)
 	l := c.leases.NewImport(name, &reader.keys, id)
 	l.Inherits(ballot)
-	r.queue = waitqueue.Shares{Queue: c.queue}
 	return c.importLease(ctx, &r, ballot, l, reader)
 }
 
@@ -113,7 +111,7 @@ func (c *Client) importLease(ctx context.Context, r *Request, token int64, l *le
 		l.Abandon()
 		return nil, err
 	}
-	if err := r.queue.Begin(l, &k.Hold, &s.Terms); err != nil {
+	if err := c.queueOf(l.Role()).Begin(l, &k.Hold, &s.Terms); err != nil {
 		return nil, failed(r.Op, r.Name, err)
 	}
 	return k, c.stillGood(r.Op, k, s)

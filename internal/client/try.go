@@ -24,7 +24,7 @@ func (c *Client) try(ctx context.Context, r *Request, k *Lock) error {
 	if r.once {
 		limit = 0
 	}
-	return r.queue.Try(ctx, a, &k.Hold, limit)
+	return c.queueOf(r.role).Try(ctx, a, &k.Hold, limit)
 }
 
 // patience returns how long an attempt may wait for the limit of concurrent attempts; 0 means until its context ends.
