@@ -36,7 +36,7 @@ type Stats = lease.AcquireStats
 // A queue gets leases for calls: a [waitqueue.Queue] those of plain locks, and [waitqueue.Shares] those of readers and
 // writers.
 type queue interface {
-	Lock(ctx context.Context, op string, call *waitqueue.Call) error
+	Lock(ctx context.Context, call *waitqueue.Call) error
 	Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit time.Duration) error
 	Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
 }
@@ -110,10 +110,10 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 		})
 	case r.queues():
 		both.Call = waitqueue.Call{
-			Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
+			Op: string(r.Op), Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
 			Fair: s.Fair, Endless: r.endless, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
-		err = c.queueOf(r.role).Lock(ctx, string(r.Op), &both.Call)
+		err = c.queueOf(r.role).Lock(ctx, &both.Call)
 	default:
 		err = c.repeat(ctx, r, func() error { return c.try(ctx, r, k) })
 	}

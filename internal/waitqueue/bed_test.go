@@ -80,7 +80,7 @@ func terms() *lease.Terms {
 // call returns a call for the name n.
 func (p *testClient) call(priority int, fair bool) *Call {
 	c := &Call{
-		Name: "n", Keys: testbed.Keys("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
+		Op: "lock", Name: "n", Keys: testbed.Keys("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
 		Called: p.Bed.Clock.Now(),
 		Poll:   func(int) time.Duration { return 10 * time.Millisecond },
 	}
@@ -114,7 +114,7 @@ func (p *testClient) startDuring(c *Call) *pending {
 func (p *testClient) begin(c *Call) *pending {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	l := &pending{Call: c, cancel: cancel, err: make(chan error, 1)}
-	go func() { l.err <- p.Lock(ctx, "lock", c) }()
+	go func() { l.err <- p.Lock(ctx, c) }()
 	return l
 }
 

@@ -13,7 +13,6 @@ import (
 // A contention records the attempts of one call while the call is the contender.
 type contention struct {
 	q       *Queue
-	op      string // the call, for errors and events
 	c       *Call
 	terms   *lease.Terms   // of the next attempt
 	watch   time.Duration  // pause before the next noticeOwnHold, while the call is in the local queue
@@ -29,15 +28,15 @@ type contention struct {
 	pause   time.Duration  // time until the next attempt, if no wake-ups can arrive
 }
 
-// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. op names the call in errors. An error
-// is a *round.Failure, or an error of package ballot. After an error nothing is held, and leases that masters may have
-// granted are being rolled back.
-func (q *Queue) Lock(ctx context.Context, op string, c *Call) error {
+// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or an
+// error of package ballot. After an error nothing is held, and leases that masters may have granted are being rolled
+// back.
+func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	q.join(c)
 	if q.takeOver(c) { // a lease that lingers
 		return nil
 	}
-	return q.contend(ctx, op, c)
+	return q.contend(ctx, c)
 }
 
 // join makes c the contender, or puts it into the local queue.
@@ -97,9 +96,9 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 // contend is the one loop of a call that has joined; at its end the call leaves. The loop does what the state of the
 // call requires: a queued call sleeps until it is signalled; the contender makes an attempt, or sleeps until the next
 // is due.
-func (q *Queue) contend(ctx context.Context, op string, c *Call) error {
+func (q *Queue) contend(ctx context.Context, c *Call) error {
 	defer q.leave(c)
-	n := &contention{q: q, op: op, c: c, terms: c.Terms}
+	n := &contention{q: q, c: c, terms: c.Terms}
 	for {
 		changed := q.Changed()
 		state, pause := n.next()
@@ -157,7 +156,7 @@ func (n *contention) next() (waiterState, time.Duration) {
 		c.wake = make(chan struct{}, 1)
 	}
 	if q.yieldLocked(c) {
-		*n = contention{q: q, op: n.op, c: c, terms: c.Terms, before: c.names.refusal}
+		*n = contention{q: q, c: c, terms: c.Terms, before: c.names.refusal}
 		return c.state, 0
 	}
 	q.subscribeLocked(c)
@@ -173,7 +172,7 @@ func (n *contention) prepare(ctx context.Context) (*lease.Attempt, error) {
 	if err != nil {
 		return nil, q.Manager.Sender.NoQuorum(view, err)
 	}
-	a := &lease.Attempt{Op: n.op, Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
+	a := &lease.Attempt{Op: c.Op, Name: c.Name, Keys: c.Keys, Terms: n.terms, Stats: c.Stats}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n.wakeUps++; c.woken == 0 {

@@ -231,7 +231,7 @@ func TestCallThatCouldNotSendNamesTheMasters(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
 		defer cancel()
-		err := p.Lock(ctx, "lock", p.call(0, false))
+		err := p.Lock(ctx, p.call(0, false))
 		for i := range 3 {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), p.Masters.Master(i).Addr()) {
 				t.Errorf("the error does not name master %d: %v", i, err)

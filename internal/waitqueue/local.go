@@ -66,6 +66,7 @@ var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
 // A Call is one call of Lock that waits. On the masters, a Call is one waiter.
 type Call struct {
+	Op       string // for errors and events
 	Name     string
 	Keys     *scripts.Keys
 	Terms    *lease.Terms
@@ -89,12 +90,12 @@ type Call struct {
 
 // A waiter is the state of a waiting Call. It is guarded by Queue.mu.
 type waiter struct {
-	state  waiterState
 	ticket *scripts.Ticket // nil until the ticket is first needed; does not change
-	joined bool            // whether the waiter may be in the queues of the masters
-	unsure bool            // whether votes that decide if a quorum of masters can vote are missing
-	woken  quorum.Set      // masters that have sent a wake-up since the last attempt
-	first  time.Time       // when the first of these wake-ups arrived
+	state  waiterState
+	joined bool       // whether the waiter may be in the queues of the masters
+	unsure bool       // whether votes that decide if a quorum of masters can vote are missing
+	woken  quorum.Set // masters that have sent a wake-up since the last attempt
+	first  time.Time  // when the first of these wake-ups arrived
 }
 
 // A waiterState is the state of a waiting Call.

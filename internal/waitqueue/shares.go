@@ -14,13 +14,13 @@ import (
 type Shares struct{ *Queue }
 
 // Lock is like [Queue.Lock]. The call has a nameQueue of its own, in which it is the contender and later the holder.
-func (q Shares) Lock(ctx context.Context, op string, c *Call) error {
+func (q Shares) Lock(ctx context.Context, c *Call) error {
 	q.mu.Lock()
 	q.calls++
 	c.seq, c.names, c.state = q.calls, &c.own, acquiring
 	c.own = nameQueue{contender: c, refusal: heldLocally}
 	q.mu.Unlock()
-	return q.contend(ctx, op, c)
+	return q.contend(ctx, c)
 }
 
 // Try is like [Queue.Try]. The calls share no attempts.
