@@ -57,7 +57,7 @@ func (c *Client) inspectOne(ctx context.Context, name string) (i redlockinfo.Ins
 		if l := c.queue.Holder(name); l != nil && l.ID == i.ID {
 			i.Idle = l.Idle()
 		}
-		if i.N = r.View.Config.N(); i.ID != "" {
+		if i.N = r.View.Config.Rule.N(); i.ID != "" {
 			i.Left -= c.cfg.Clock.Now().Sub(r.Start) + lease.Drift(i.Left)
 		}
 		return nil
@@ -289,14 +289,14 @@ func (c *Client) askAll(
 // toAll sends a call to all masters and calls f with each answer. If ctx ends or Close is called first, it returns the
 // reason.
 func (c *Client) toAll(ctx context.Context, view *admission.View, call *frame.Call, f func(answer)) (cause error) {
-	came := make(answers, view.Config.N())
+	came := make(answers, view.Config.Rule.N())
 	for i := range view.Config.Rule.All().All() {
 		// A server that has taken the place of the one in the View may have other data.
 		if err := c.pool.Send(i, call, transport.Condition{Session: view.Masters[i].Session}, came); err != nil {
 			came <- answer{i, nil, err}
 		}
 	}
-	for range view.Config.N() {
+	for range view.Config.Rule.N() {
 		select {
 		case a := <-came:
 			f(a)

@@ -111,7 +111,7 @@ func (c *Client) Counts() (n Counts) {
 }
 
 func (c *Client) mastersOf(v *admission.View) []redlockinfo.Master {
-	list := make([]redlockinfo.Master, 0, v.Config.N())
+	list := make([]redlockinfo.Master, 0, len(v.Config.Order))
 	for _, i := range v.Config.Order {
 		list = append(list, c.masterInfo(i, &v.Masters[i]))
 	}

@@ -98,7 +98,7 @@ func (c *Client) forceReleaseOf(ctx context.Context, name, id string) (released 
 		for _, h := range hs {
 			fences = append(fences, h.Fence)
 		}
-		floor := ballot.Floor(fences, view.Config.N(), view.Config.N()-len(hs))
+		floor := ballot.Floor(fences, rule.N(), rule.N()-len(hs))
 		above, _, err := c.ballots.Propose(c.cfg.Clock.Now(), name, floor, 0)
 		if err != nil {
 			return failed(op, name, err)

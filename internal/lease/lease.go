@@ -210,7 +210,7 @@ func (l *Lease) On() (on, of int) {
 			on++
 		}
 	}
-	return on, view.Config.N()
+	return on, view.Config.Rule.N()
 }
 
 // HeldLong reports whether the lease is live, and its ownership has lasted for Terms.HoldWarning. It returns true only

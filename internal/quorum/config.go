@@ -23,9 +23,6 @@ type Config struct {
 	Slowest time.Duration
 }
 
-// N returns the number of masters.
-func (c *Config) N() int { return len(c.Order) }
-
 // All returns every master of c, also those that are being admitted for the next configuration.
 func (c *Config) All() Set { return c.Rule.All() | c.Tracked.All() }
 

@@ -135,7 +135,7 @@ func (f *Failure) Unwrap() []error {
 // NoQuorum returns the failure of a call that sent nothing because too few masters of the view can grant a lock.
 func (s *Sender) NoQuorum(view *admission.View, cause error) *Failure {
 	f := &Failure{
-		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
+		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.Rule.N(), Left: -1,
 		Unsent: true, Granted: s.Able(view).Len(), New: !view.Voted,
 	}
 	if errors.Is(cause, fault.ErrPoolClosed) { // the view may not show it yet
