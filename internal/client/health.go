@@ -102,14 +102,14 @@ func (c *Client) probe(ctx context.Context, age time.Duration) {
 	keys := scripts.Prefix(c.cfg.Prefix).Keys(name)
 	silent := *c.sender
 	silent.OnVote = nil
-	r := silent.New(view, "probe", nil)
+	r := silent.New(view, "probe", keys.Lock(), nil)
 	first, last, err := c.ballots.Propose(r.Start, name, 0, 0)
 	if err != nil {
 		return
 	}
 	ttl := min(probeTTL, cmp.Or(c.cfg.MaxTTL, MaxTTL))
 	r.LeaseID = scripts.LeaseID(c.leases.Owner, uint64(first), c.cfg.Label)
-	term, more := c.ballots.Term(r.Start, ttl), silent.New(view, "probe", nil)
+	term, more := c.ballots.Term(r.Start, ttl), silent.New(view, "probe", keys.Lock(), nil)
 	more.Extends = true
 	sent := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, term, first, last, 1, nil), ttl, round.NeedsVote)
 	more.SendAll(view.Encoder.Extend(&keys, r.LeaseID, term, 1, ""), ttl, round.NeedsVote)

@@ -77,8 +77,8 @@ func (m *Manager) send(ctx context.Context, a *Attempt) (*Lease, *round.Round, e
 	//mutant:new-ids -> l.identify(uint64(len(a.Name)))
 	l.identify(m.nextNumber())
 	l.active.Store(true)
-	r := m.Sender.New(view, a.Op, l)
-	r.Key, r.LeaseID, r.Ticketed = a.Keys.Lock(), l.ID, a.Ticket != nil
+	r := m.Sender.New(view, a.Op, a.Keys.Lock(), l)
+	r.LeaseID, r.Ticketed = l.ID, a.Ticket != nil
 	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, a.Terms.spareTokens())
 	if err != nil {
 		m.rounds.leave(true)

@@ -126,7 +126,7 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 // RecordSkipped after it has unlocked l.mu.
 func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
 	e := &extension{lease: l, ttl: ttl}
-	e.Init(l.m.Sender, l.m.View(), op, e)
+	e.Init(l.m.Sender, l.m.View(), op, l.keys.Lock(), e)
 	e.Extends = ttl > 0
 	term := l.m.Ballots.Term(e.Start, ttl)
 	e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, term, l.depthLocked(), value), ttl, round.NeedsConnection)

@@ -276,7 +276,7 @@ func TestConfirmedAsTable(t *testing.T) {
 				if c.cancelled {
 					cancel()
 				}
-				rd, began := b.Sender.New(b.Monitor.View(), "unlock", nil), time.Now()
+				rd, began := b.Sender.New(b.Monitor.View(), "unlock", "", nil), time.Now()
 				go func() {
 					<-time.After(c.after)
 					rd.Record(0, vote(c.kind, 0, 0))

@@ -29,7 +29,7 @@ func (l *Lease) Inherits(ballot int64) {
 func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot int64, s *AcquireStats) error {
 	m := l.m
 	view := m.View()
-	r := m.Sender.New(view, op, l)
+	r := m.Sender.New(view, op, l.keys.Lock(), l)
 	first, last, err := m.Ballots.Propose(r.Start, l.Name, max(lastBallot, l.sent.ballot), terms.Handoffs)
 	if err != nil {
 		return err

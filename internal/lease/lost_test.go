@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/testbed"
 )
 
 func each(b *managerBed, f func(m *memory.Master), which ...int) {
@@ -38,6 +40,21 @@ func TestFailedExtensionChangesNothing(t *testing.T) {
 		after(4 * time.Second)
 		if h.Remaining() < before-time.Second || h.Err() != nil {
 			t.Errorf("4 s later the lock has %v of its validity left, and has ended with %v", h.Remaining(), h.Err())
+		}
+	})
+}
+
+// If another program has written the key of a held lock, the errors of its extension and of its release name the key.
+func TestErrorsNameTheKeyWithOtherData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, key := newBed(t, 3), testbed.Keys("n").Lock()
+		h := b.lock(terms())
+		b.takeLog() // waits until all masters have the lease
+		each(b, func(m *memory.Master) { m.Set(key, "data") }, 0, 1, 2)
+		for call, err := range map[string]error{"Extend": h.Extend(t.Context()), "Unlock": h.Unlock(t.Context())} {
+			if err == nil || !strings.Contains(err.Error(), `another program wrote the key "`+key+`"`) {
+				t.Errorf("%s returned %v", call, err)
+			}
 		}
 	})
 }

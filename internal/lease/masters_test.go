@@ -114,7 +114,7 @@ func TestTokensOfARange(t *testing.T) {
 func TestFencesAreLearnedFromRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 5)
-		r := b.Sender.New(b.Monitor.View(), "lock", nil)
+		r := b.Sender.New(b.Monitor.View(), "lock", "", nil)
 		now := b.Manager.Ballots.Median(b.Manager.Clock.Now())
 		ahead := now + (10 * time.Second).Microseconds()
 		r.Record(0, vote(admissionVote, 0, now))

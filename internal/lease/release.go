@@ -33,7 +33,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *roun
 	m := l.m
 	view := m.View()
 	r := &releasing{lease: l, keep: l.remainingMinHold()}
-	r.Init(m.Sender, view, op, r)
+	r.Init(m.Sender, view, op, l.keys.Lock(), r)
 	rule := l.endRule(view.Config)
 	r.Judge(rule, set)
 	m.Enter()
@@ -218,7 +218,7 @@ func (h *Hold) unlockInner(ctx context.Context, left time.Duration) error {
 	l.ownership.removeLocked(h)
 	h.endLocked(ErrReleased)
 	view := l.m.View()
-	r := l.m.Sender.New(view, "unlock", nil)
+	r := l.m.Sender.New(view, "unlock", l.keys.Lock(), nil)
 	r.Judge(l.endRule(view.Config), view.Config.Rule.All())
 	r.SendAll(view.Encoder.Extend(l.keys, l.ID, scripts.Term{}, l.depthLocked(), ""), 0, round.NeedsConnection)
 	async := l.ownership.terms.Async

@@ -18,7 +18,7 @@ func TestConfirmedDoesNotAllocate(t *testing.T) {
 	}
 	rule := quorum.Rule{Old: quorum.First(1)}
 	view := &admission.View{Config: &quorum.Config{Rule: rule}, Masters: make([]admission.State, 1)}
-	r := (&round.Sender{Health: round.NewHealth(nil), Clock: clock.Runtime()}).New(view, "unlock", nil)
+	r := (&round.Sender{Health: round.NewHealth(nil), Clock: clock.Runtime()}).New(view, "unlock", "", nil)
 	granted := round.Vote{}
 	granted.Outcome = quorum.Granted
 	r.Record(0, granted)

@@ -38,7 +38,7 @@ func TestRepairNeedsMajority(t *testing.T) {
 		view := &admission.View{
 			Config: &quorum.Config{Rule: c.rule, Slowest: timeout}, Masters: make([]admission.State, 5), Voting: c.voting,
 		}
-		r := (&round.Sender{Health: round.NewHealth(nil), Clock: clock.Runtime()}).New(view, "extend", nil)
+		r := (&round.Sender{Health: round.NewHealth(nil), Clock: clock.Runtime()}).New(view, "extend", "", nil)
 		for i := range c.rule.All().All() {
 			v := round.Vote{}
 			switch {

@@ -356,7 +356,7 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		}
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case transport.IsWrongType(v.Err):
-		return fmt.Errorf("%w: another program wrote the key %q", v.Err, r.Key)
+		return fmt.Errorf("%w: another program wrote the key %q", v.Err, r.key)
 	case v.Err != nil:
 		return v.Err
 	case v.Outcome == quorum.Abstained && v.Record == "":

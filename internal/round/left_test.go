@@ -64,7 +64,7 @@ func TestLeftUntilQuorumMayBeFree(t *testing.T) {
 			}
 			view := *b.Monitor.View()
 			view.Config = &config
-			rd, votes := b.Sender.New(&view, "lock", nil), map[int]round.Vote{}
+			rd, votes := b.Sender.New(&view, "lock", "", nil), map[int]round.Vote{}
 			for i := range config.Rule.All().All() {
 				if r.IntN(5) > 0 {
 					v := voteOf(outcomes[r.IntN(len(outcomes))])

@@ -63,12 +63,12 @@ type Round struct {
 	Op       string
 	View     *admission.View
 	Start    clock.Instant // before the first byte was queued
-	Key      string        // the name, for errors
 	LeaseID  string        // the id in an acquire
 	Ticketed bool          // whether the acquire has a ticket
 	Extends  bool          // whether the call prolongs a lease
 
 	sender   *Sender
+	key      string       // the key of the lock, for errors
 	observer VoteObserver // nil if there is none
 	asked    quorum.Set   // the masters of the round; votes of masters that are not in tally.Rule decide nothing
 	skipped  []skipped    // votes for RecordSkipped
@@ -82,16 +82,16 @@ type Round struct {
 	room  [5]Vote       // storage for votes, up to five masters
 }
 
-// New returns a round that uses view.
-func (s *Sender) New(view *admission.View, op string, o VoteObserver) *Round {
+// New returns a round about the lock with this key, which uses view.
+func (s *Sender) New(view *admission.View, op, key string, o VoteObserver) *Round {
 	r := &Round{}
-	r.Init(s, view, op, o)
+	r.Init(s, view, op, key, o)
 	return r
 }
 
 // Init initializes a zero Round for sending, for callers that embed it.
-func (r *Round) Init(s *Sender, view *admission.View, op string, o VoteObserver) {
-	r.sender, r.View, r.Op, r.observer, r.Start = s, view, op, o, s.Clock.Now()
+func (r *Round) Init(s *Sender, view *admission.View, op, key string, o VoteObserver) {
+	r.sender, r.View, r.Op, r.key, r.observer, r.Start = s, view, op, key, o, s.Clock.Now()
 	//mutant:configured-quorum = quorum.Rule{Old: view.Voting}, view.Config.Rule.All()
 	r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()
 	r.done, r.began = make(chan struct{}), time.Now()

@@ -72,7 +72,7 @@ func TestEachVoteIsReportedAndOneDecides(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for range 500 {
 			bk := &voteLog{}
-			rd := b.Sender.New(b.Monitor.View(), "lock", bk)
+			rd := b.Sender.New(b.Monitor.View(), "lock", "", bk)
 			bk.done = rd.Done
 			var wg sync.WaitGroup
 			for i := range 5 {
@@ -99,7 +99,7 @@ func TestEachVoteIsReportedAndOneDecides(t *testing.T) {
 func TestCompleteWaitsForTheLastVote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
-		rd := b.Sender.New(b.Monitor.View(), "lock", nil)
+		rd := b.Sender.New(b.Monitor.View(), "lock", "", nil)
 		rd.Record(0, voteOf(quorum.Granted))
 		rd.Record(1, voteOf(quorum.Granted))
 		ctx, cancel := context.WithTimeout(t.Context(), ms)
@@ -132,7 +132,7 @@ func TestUnsureAsTable(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t, 1)
-			rd := b.Sender.New(b.Monitor.View(), "lock", nil)
+			rd := b.Sender.New(b.Monitor.View(), "lock", "", nil)
 			rd.Record(0, c.vote)
 			if v := rd.Vote(0); v.Unsure() != c.want {
 				t.Errorf("%+v: Unsure is %v", c.vote, !c.want)
@@ -187,7 +187,7 @@ func TestComplaintsAsTable(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBed(t, 1)
-			rd := b.Sender.New(b.Monitor.View(), "lock", nil)
+			rd := b.Sender.New(b.Monitor.View(), "lock", "", nil)
 			rd.Record(0, c.vote)
 			f := rd.Failure(round.ErrNoQuorum, nil)
 			switch {
@@ -225,7 +225,7 @@ func TestTooLongAsTable(t *testing.T) {
 			{[]round.Vote{epoch, epoch, epoch}, false},
 			{[]round.Vote{epoch, known}, false},
 		} {
-			rd := b.Sender.New(view, "lock", nil)
+			rd := b.Sender.New(view, "lock", "", nil)
 			for i, v := range c.votes {
 				rd.Record(i, v)
 			}
@@ -324,7 +324,7 @@ func TestDecisionOfALostRound(t *testing.T) {
 			for i := range x.off.All() {
 				view.Masters[i].ClockOff = true
 			}
-			rd := bed.Sender.New(&view, "lock", nil)
+			rd := bed.Sender.New(&view, "lock", "", nil)
 			rd.LeaseID = "b:2:"
 			if x.next != 0 {
 				rd.Judge(quorum.Rule{Old: 0b111, Next: x.next}, 0)
@@ -362,7 +362,7 @@ func TestHealthIsKnownBeforeTheVoteCounts(t *testing.T) {
 			counted |= tally.In() & quorum.One(master)
 		})
 		silent := round.Sender{Pool: b.Pool, Clock: b.Clock, Doubt: b.Sender.Doubt, Health: health}
-		r = silent.New(b.Monitor.View(), "probe", nil)
+		r = silent.New(b.Monitor.View(), "probe", "", nil)
 		r.LeaseID = "lease"
 		for i := range 3 {
 			r.Record(i, round.Vote{Err: &transport.Error{Err: redis.Error("OOM")}})

@@ -136,7 +136,7 @@ func (c *dueCase) contention(p *testClient) *contention {
 		v.Voting = quorum.First(2)
 		p.view = &v
 	} else {
-		n.round = p.Sender.New(p.Monitor.View(), "lock", nil)
+		n.round = p.Sender.New(p.Monitor.View(), "lock", "", nil)
 		for i, v := range c.votes {
 			n.round.Record(i, v)
 		}
@@ -194,7 +194,7 @@ func TestVotersAsTable(t *testing.T) {
 			for _, i := range c.off {
 				view.Masters[i].ClockOff = true
 			}
-			n := &contention{q: p.Queue, round: p.Sender.New(&view, "lock", nil)}
+			n := &contention{q: p.Queue, round: p.Sender.New(&view, "lock", "", nil)}
 			for i, v := range c.votes {
 				n.round.Record(i, v)
 			}
