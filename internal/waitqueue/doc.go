@@ -57,6 +57,9 @@
 //
 //	of this Locker    Hold.Unlock, successorLocked (package lease), Successor; Hold.handOff, finishHandoff, signal; the
 //	                  waiter returns from sleep, and next finds that it is holding
+//	not handed off    Hold.Unlock, ending.finish (package lease); Releasing, if the waiter is fair; Lease.release; Ended,
+//	                  promoteLocked, signal; the waiter returns from sleep, and next finds that it is the contender;
+//	                  prepare, Manager.Acquire
 //	of another one    Hold.Unlock, ending.finish, Lease.release (package lease), release.lua, whose wake (common.lua)
 //	                  publishes to the first waiter; package feed, Queue.Message, wakeUp, signal; the waiter returns
 //	                  from sleep; next, untilAttemptLocked, prepare, Manager.Acquire
