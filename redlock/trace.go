@@ -18,10 +18,10 @@ func addTrace(c *client.Config, t *redlockinfo.Trace) {
 	if t.Do != nil {
 		c.Dos = append(c.Dos, t.Do)
 	}
-	if first := c.Trace.Event; first == nil {
-		c.Trace.Event = t.Event
+	if first := c.Event; first == nil {
+		c.Event = t.Event
 	} else if t.Event != nil {
-		c.Trace.Event = func(e redlockinfo.Event) {
+		c.Event = func(e redlockinfo.Event) {
 			defer t.Event(e)
 			first(e)
 		}
@@ -30,8 +30,8 @@ func addTrace(c *client.Config, t *redlockinfo.Trace) {
 
 // tracePublic makes the events have the errors that users see.
 func tracePublic(c *client.Config) {
-	if each := c.Trace.Event; each != nil {
-		c.Trace.Event = func(e redlockinfo.Event) {
+	if each := c.Event; each != nil {
+		c.Event = func(e redlockinfo.Event) {
 			e.Err = public(e.Err)
 			each(e)
 		}
@@ -64,7 +64,7 @@ func (t *tracedCall) rounds() *client.Stats {
 
 // traced runs f and posts an event for the call. f sets what only f knows. Without a trace, traced just runs f.
 func traced(ctx context.Context, c *client.Client, op redlockinfo.Op, name string, f func(*tracedCall) error) error {
-	if c.Trace().Event == nil {
+	if !c.Traced() {
 		return f(nil)
 	}
 	err := errUnfinished

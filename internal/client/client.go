@@ -128,7 +128,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(c.cfg.Prefix)
 	c.events = &events{
 		Queue: dispatch.New(c.cfg.Log.Handler(), slog.String("label", c.cfg.Label)),
-		trace: c.cfg.Trace, clock: c.cfg.Clock, addr: c.pool.Addr,
+		event: c.cfg.Event, clock: c.cfg.Clock, addr: c.pool.Addr,
 	}
 	c.journal = &journal{
 		Queue: c.events.Queue, shortage: c.shortage, addr: c.pool.Addr, info: c.masterInfo,
@@ -144,7 +144,7 @@ func (c *Client) build(first *quorum.Config, id string) {
 		Pool: c.pool, Clock: c.cfg.Clock, Doubt: c.monitor.Doubt, Quarantine: c.quarantineLeft,
 		Health: round.NewHealth(c.healthChanged),
 	}
-	if c.cfg.Trace.Event != nil {
+	if c.Traced() {
 		c.sender.OnVote = c.events.vote
 	}
 	c.leases = lease.NewManager(lease.Env{

@@ -47,11 +47,11 @@ const (
 type Config struct {
 	Defaults   Settings // of all calls
 	Prefix     string
-	MaxTTL     time.Duration      // 0: the restart guard is off
-	Unguarded  bool               // whether an option or a URL has turned the restart guard off
-	Clock      *clock.Clock       // nil: the clock of the transport
-	Trace      *redlockinfo.Trace // has only the Event callback
-	Dos        []DoFunc           // the Do callbacks of all traces
+	MaxTTL     time.Duration           // 0: the restart guard is off
+	Unguarded  bool                    // whether an option or a URL has turned the restart guard off
+	Clock      *clock.Clock            // nil: the clock of the transport
+	Event      func(redlockinfo.Event) // the Event callbacks of all traces; nil: none
+	Dos        []DoFunc                // the Do callbacks of all traces
 	Log        *slog.Logger
 	Label      string
 	Durable    []string           // the names of durable masters
@@ -150,7 +150,6 @@ func defaults() Config {
 		}},
 		Prefix: scripts.DefaultPrefix,
 		MaxTTL: scripts.DefaultMaxTTL,
-		Trace:  &redlockinfo.Trace{},
 		Log:    slog.Default(),
 		Label:  labelOfProcess(host, os.Getpid()),
 	}

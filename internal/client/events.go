@@ -19,15 +19,15 @@ import (
 // events sends log records and trace events through one queue. It implements lease.Events.
 type events struct {
 	*dispatch.Queue
-	trace       *redlockinfo.Trace
+	event       func(redlockinfo.Event) // nil: there is no trace
 	clock       *clock.Clock
 	addr        func(master int) string
 	unconfirmed atomic.Uint64 // number of releases that no quorum confirmed in time
 }
 
-// post queues v if the trace has an Event callback. If v has no time, post sets the present time.
+// post queues v if there is a trace. If v has no time, post sets the present time.
 func (e *events) post(v redlockinfo.Event) {
-	if f := e.trace.Event; f != nil {
+	if f := e.event; f != nil {
 		if v.Time.IsZero() {
 			v.Time = time.Now()
 		}
@@ -38,8 +38,8 @@ func (e *events) post(v redlockinfo.Event) {
 	}
 }
 
-// Trace returns the trace that the options have set.
-func (c *Client) Trace() *redlockinfo.Trace { return c.cfg.Trace }
+// Traced reports whether a callback of the options gets the events.
+func (c *Client) Traced() bool { return c.cfg.Event != nil }
 
 // Dos returns the Do callbacks that the options have set.
 func (c *Client) Dos() []DoFunc { return c.cfg.Dos }
@@ -70,7 +70,7 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 
 // describe posts an event about a lease or one of its holds. info returns the details.
 func (e *events) describe(kind redlockinfo.Kind, l *lease.Lease, info func() lease.Info, err error) {
-	if e.trace.Event == nil {
+	if e.event == nil {
 		return
 	}
 	i := info()
@@ -84,7 +84,7 @@ func (e *events) describe(kind redlockinfo.Kind, l *lease.Lease, info func() lea
 
 // Attempted implements lease.Events.
 func (e *events) Attempted(l *lease.Lease, r *round.Round, ballot int64, err error) {
-	if e.trace.Event != nil {
+	if e.event != nil {
 		count := r.Tally()
 		e.post(redlockinfo.Event{
 			Kind: redlockinfo.KindAttempt, Name: l.Name, ID: l.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
@@ -96,7 +96,7 @@ func (e *events) Attempted(l *lease.Lease, r *round.Round, ballot int64, err err
 
 // NotSent implements lease.Events.
 func (e *events) NotSent(op, name string, f *round.Failure) {
-	if e.trace.Event != nil {
+	if e.event != nil {
 		e.post(redlockinfo.Event{
 			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N},
 			Err: failed(redlockinfo.Op(op), name, f),
