@@ -67,10 +67,9 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 
 // WithTimeout bounds the silence of a master: if the master sends nothing for d while a written request awaits its
 // reply, the master is considered down, and the pool connects again. The time for which a request waits in the pool's
-// queue is not included. The default is 500 ms; d is from 1 ms to an hour. Give all clients of the masters the same
-// timeout: a client that repairs its lock on a master relies on the failure of attempts that take longer. It should be
-// small compared with the TTL of the locks. For a master behind Sentinel or in a cluster, a timeout above 9 s is
-// refused.
+// queue is not included. The default is 500 ms; d is from 1 ms to an hour, and should be small compared with the TTL of
+// the locks. An attempt to acquire a lock fails after 15 s in any case. For a master behind Sentinel or in a cluster, a
+// timeout above 9 s is refused.
 func WithTimeout(d time.Duration) Option {
 	return limit("timeout", d, func(c *config) { c.Timeout = d })
 }

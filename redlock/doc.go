@@ -62,8 +62,8 @@
 //     admission record that comes back without the locks while its server runs;
 //   - a clock that jumps by more than 15 s, and back again before all clients have read it twice (6 s), or the clocks
 //     of a majority that jump forward together;
-//   - clients with other max TTLs or timeouts, or with other masters during an outage (docs/change.md), and two servers
-//     behind one name (DNS, virtual IP);
+//   - clients with other max TTLs, or with other masters during an outage (docs/change.md), and two servers behind one
+//     name (DNS, virtual IP);
 //   - a process that is copied while it holds a lock, or a machine that is frozen and whose clock is set back.
 //
 // If the clocks of a majority are set back by d, the names of dead holders stay locked for d longer; redlock release

@@ -13,8 +13,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/frame"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -280,6 +282,40 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 		}
 		w.isError(errOf(l.Lock(w.withTimeout(10*time.Second), "x")), context.DeadlineExceeded)
 		atMost(w, w.count("acquire"), 3*100, "acquires in 10 s")
+	})
+}
+
+// H187: clients with different timeouts exclude each other. A patient client has a vote that its master forgets, and on
+// which the lock of the holder is repaired. Its message to another master arrives when the holder's lock has expired
+// there by the clock of that master.
+func TestPatientClientIsRefused(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		holder := w.cutOff(0, redlock.WithTTL(time.Second))
+		rival := w.newPeer("rival")
+		rival.pool = rival.cluster.pool(pool.WithDialer(rival.dial), pool.WithTimeout(20*time.Second))
+		rival.Locker = rival.cluster.newLocker(rival.pool, redlock.WithTTL(25*time.Second))
+		rival.ready()
+		k := must(holder.Lock(w.Context(), "x"))(w)
+		after(10 * time.Millisecond) // so that its ballot is not stale
+		rival.hold(1)
+		call := w.background(func() (*redlock.Lock, error) { return rival.TryLock(w.Context(), "x") })
+		after(10 * time.Millisecond)
+		if id, _, _ := w.masters.Master(0).Holds("x"); id == "" {
+			w.Error("the patient client has no vote")
+		}
+		w.flush(0)
+		holder.cluster.wire.block()
+		after(500 * time.Millisecond)
+		if on, _ := client.HeldOn(k); on != 3 {
+			w.Errorf("the lock is on %d masters: it was not repaired", on)
+		}
+		holder.cut(1)
+		after(1500 * time.Millisecond)
+		rival.release()
+		after(100 * time.Millisecond)
+		if !call.returned() || call.err == nil || k.Err() != nil {
+			w.Errorf("the patient client got %v, and the lock of the holder has ended: %v", call.err, k.Err())
+		}
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -145,10 +146,11 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms) e
 	if left := v.left(now); left < terms.Least {
 		return r.Failure(tooSlow(left, terms), nil)
 	}
-	if took := now.Sub(r.Start); took > r.View.Config.Slowest {
-		// Another client may have repaired a master that forgot its vote for l. Such a repair relies on this failure.
-		return r.Failure(fmt.Errorf("%w: the replies took %v, longer than the timeout of %v", round.ErrTooSlow,
-			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
+	// Another client may have repaired a master that forgot its vote for l. Such a repair relies on the failure of an
+	// attempt that takes longer than the window; a minimum hold, on that of one that takes longer than the timeout.
+	if took, most := now.Sub(r.Start), min(r.View.Config.Slowest, skew.Window); took > most {
+		return r.Failure(fmt.Errorf("%w: the replies took %v, longer than the limit of %v for an attempt",
+			round.ErrTooSlow, took.Round(time.Millisecond), most), nil)
 	}
 	l.mu.Lock()
 	tally := r.Tally()

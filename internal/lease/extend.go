@@ -179,7 +179,7 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 // repairLocked sends one repair to each master that is repairable because of this round. It sends none if the validity
 // has expired: after a freeze, the Manager may not have ended the lease yet.
 func (e *extension) repairLocked() {
-	missing := repairable(&e.Round, e.ttl) &^ e.repaired
+	missing := repairable(&e.Round) &^ e.repaired
 	if missing == 0 || e.lease.validity.left(e.lease.m.Clock.Now()) <= 0 {
 		return
 	}

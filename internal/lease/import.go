@@ -69,7 +69,7 @@ func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 		if t.Rule.WonHalf(t.Of(quorum.Granted)) {
 			ttl := terms.leaseTTL(0)
 			l.mu.Lock()
-			for i := range repairable(r, ttl).All() {
+			for i := range repairable(r).All() {
 				l.repairLocked(r, i, ttl, first)
 			}
 			l.mu.Unlock()

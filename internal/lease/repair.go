@@ -12,15 +12,13 @@ import (
 // repairable returns the masters that lack the lease and may be repaired because a majority has confirmed the lease in
 // r. In a joint configuration, a majority of one set is enough to repair masters that vote, so that a lease of the old
 // set is also given to the next set. A master in quarantine may have forgotten a vote for a client that uses only the
-// other set. Such a master is repaired only after a majority of each set has confirmed the lease.
-//
-// If ttl is below the pool's timeout, no master in quarantine is repaired: it may have forgotten the vote for an
-// attempt that could still win after the lease has expired. See "Exclusion" in docs/protocol.md.
-func repairable(r *round.Round, ttl time.Duration) quorum.Set {
+// other set. Such a master is repaired only after a majority of each set has confirmed the lease. See "Exclusion" in
+// docs/protocol.md.
+func repairable(r *round.Round) quorum.Set {
 	t := r.Tally()
 	confirmed, missing := t.Of(quorum.Granted), t.Of(quorum.Missing)
 	switch {
-	case t.Rule.Won(confirmed) && ttl >= r.View.Config.Slowest:
+	case t.Rule.Won(confirmed):
 		return missing
 	case t.Rule.WonHalf(confirmed):
 		//mutant:one-set-repairs-voters = missing

@@ -6,7 +6,7 @@ suspension.
 """
 import hashlib, itertools, os, queue, random, re, socket, threading, time, urllib.parse, uuid
 
-TIMEOUT = float(os.environ.get("REDLOCK_TIMEOUT", 0.5))  # s; the same in all clients
+TIMEOUT = float(os.environ.get("REDLOCK_TIMEOUT", 0.5))  # s; at most 15
 WINDOW, KEPT, MOST = 15_000_000, 75_000, 2**53 - 1  # us, ms, and the largest ballot
 NAMES = "acquire", "extend", "release", "admit"
 RECORD = re.compile(r"(v4 [0-9a-f]{16}) id=(([0-9a-f]+)/\S+)(?: db=0)? masters=(\S+) epoch=0 maxttl=(\d+) "

@@ -63,6 +63,10 @@ func newClient(w *simulation, i int) (*client, error) {
 		c.links[s.addr] = l
 		c.inOrder = append(c.inOrder, l)
 	}
+	timeout := p.timeout
+	if i == 1 {
+		timeout += p.patience
+	}
 	var masters []pool.Master
 	for j, s := range w.servers {
 		if p.lists != nil && p.lists[i] != nil && !slices.Contains(p.lists[i], j) {
@@ -70,11 +74,11 @@ func newClient(w *simulation, i int) (*client, error) {
 		}
 		// A round is sent to all masters at the same instant. The timeouts differ, so that the requests do not time out at
 		// the same instant.
-		masters = append(masters, pool.URL("redis://"+s.addr, pool.WithTimeout(p.timeout+time.Duration(j*maxClients+i)*tick)))
+		masters = append(masters, pool.URL("redis://"+s.addr, pool.WithTimeout(timeout+time.Duration(j*maxClients+i)*tick)))
 	}
 	var err error
 	c.pool, err = pool.New(masters, pool.WithDialer(c.dial), transport.WithClock(c.watch.clock()),
-		pool.WithDialTimeout(redialEvery+8*p.timeout), transport.WithHeartbeat(p.heartbeat),
+		pool.WithDialTimeout(redialEvery+8*timeout), transport.WithHeartbeat(p.heartbeat),
 		transport.WithRedial(15*time.Millisecond, 40*time.Millisecond))
 	if err != nil {
 		return nil, err

@@ -46,11 +46,15 @@ func (w *simulation) lapse(s *server, c *client) {
 	at += connects
 	l.step(at, func() { l.holders3.upCut = true })
 	asks := at + t/10 + w.upTo(t/4)
+	limit := t // of the attempt of the other client
+	if other.index == 1 {
+		limit += w.plan.patience
+	}
 	l.step(asks, func() { l.others3.upCut = true })
 	l.step(asks+t/15, l.forget)
 	l.step(asks+t/15+connects+w.upTo(t/10), func() { l.holders3.pass(false, true) })
-	l.step(asks+7*t/10+w.upTo(t/4), func() { l.others3.pass(true, false) })
-	w.ending(asks+t, func() {
+	l.step(asks+7*limit/10+w.upTo(limit/4), func() { l.others3.pass(true, false) })
+	w.ending(asks+limit, func() {
 		for _, one := range []*link{l.holder, l.holders3, l.others3} {
 			one.open()
 		}

@@ -103,6 +103,7 @@ type times struct {
 	least, most        time.Duration   // shortest and longest TTL
 	length             time.Duration   // how long the clients work
 	heartbeat, timeout time.Duration
+	patience           time.Duration // by this much the timeout of the second client is longer
 }
 
 // A network describes the delays and duplicates of messages.
@@ -376,8 +377,8 @@ func (p *plan) String() string {
 	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, max TTL %v (of the clients %v), "+
 		"TTLs %v to %v, for %v\n", kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards,
 		p.least, p.most, p.length)
-	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with probability %.3f + %v; duplicates %.3f; "+
-		"clock rates wrong by %.4f, clocks %v apart; frozen %v", p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes,
+	fmt.Fprintf(&b, "  heartbeat %v, timeout %v + %v, latency %v + %v, with probability %.3f + %v; duplicates %.3f; "+
+		"clock rates wrong by %.4f, clocks %v apart; frozen %v", p.heartbeat, p.timeout, p.patience, p.latency, p.jitter, p.spikes,
 		p.spike, p.twice, p.rate, p.spread, p.frozen)
 	return b.String()
 }

@@ -321,13 +321,18 @@ func (p *plan) share(r *rand.Rand) {
 	}
 }
 
-// lapses chooses holders that call Extend, TTLs below twice the timeout, and masters that lose votes.
+// lapses chooses holders that call Extend, masters that lose votes, and TTLs of which some are shorter than the timeout
+// of the other client.
 func (p *plan) lapses(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = 3, 2, 1, []string{"a"}
 	p.timeout = between(r, 450*time.Millisecond, 600*time.Millisecond)
 	p.heartbeat = between(r, 300*time.Millisecond, time.Second)
-	p.least, p.most, p.guard = p.timeout, 5*p.timeout/4, 5*p.timeout/4
-	p.weights[lapseOne], p.every, p.length = 1, 200*time.Millisecond, 6*p.timeout+time.Second
+	if r.IntN(2) == 0 {
+		p.patience = 2 * p.timeout
+	}
+	p.least, p.most = p.timeout/2, 5*(p.timeout+p.patience)/4
+	p.guard = p.most
+	p.weights[lapseOne], p.every, p.length = 1, 200*time.Millisecond, 6*p.timeout+3*p.patience+time.Second
 	p.readers, p.reads = r.IntN(3) == 0, r.Float64()
 	p.toEnd, p.extend, p.reenter, p.hand, p.hurry, p.keep, p.longest = 0.9, 0, 0, 0, 0, 0, p.length
 	p.byHand, p.retry, p.rate = 0.5+0.5*r.Float64(), 1, 0

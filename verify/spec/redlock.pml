@@ -25,7 +25,7 @@
  * SWITCHES
  *   -DLEASES=n    number of simultaneous leases (2)                 -DAHEAD=n  largest error of a guessed time (0; the smallest is -1)
  *   -DEXTEND      extensions and repairs                            -DSKEW=1   the clock of master 2 is ahead by one tick
- *   -DLONGER=n    the TTL of lease 1 is longer by n                 -DTIMEOUT=n  only replies to attempts younger than n count
+ *   -DLONGER=n    the TTL of lease 1 is longer by n
  *   -DRANGE=1     a token range: one local hand-off for each lease  -DFIFO     a release follows its acquire on one connection
  *   -DLINGER=n    the first n leases may linger after the unlock, without extensions, and be taken over (with -DRANGE=1)
  *   -DJUMPS=n     clocks of masters jump
@@ -44,9 +44,6 @@
 #define SKEW 0
 #endif
 #include "common.pml"
-#ifndef TIMEOUT
-#define TIMEOUT 0           /* none */
-#endif
 #define MORE(l) ((l) == 1 -> LONGER : 0)
 #define LIMIT_OF(l) (LIMIT + MORE(l))
 #ifdef FIFO
@@ -137,7 +134,6 @@ byte top;                     /* largest token of all holds so far */
 /* The checks of the acquire script, for the ballots a to z. A single ballot may be ahead if the fence is ahead, too. */
 #define ABOVE(t, a) (WITHOUT == FENCE || (a) > m[t].fence)
 #define NOT_AHEAD(t, a, z) (WITHOUT == LIMIT_AHEAD || (z) <= ((a) == (z) -> MAX(TIME(t), m[t].fence) : TIME(t)) + W)
-#define TIMELY(l) (TIMEOUT == 0 || lease[l].age < TIMEOUT)
 #define ACCEPTS(t, a, z) (ABOVE(t, a) && RECENT(TIME(t), a) && NOT_AHEAD(t, a, z))
 #ifdef JUMPS
 #define REFUSED_FOREVER(t, a) (!(ABOVE(t, a) && RECENT(NOW - BACK, a)))
@@ -150,12 +146,7 @@ byte top;                     /* largest token of all holds so far */
 #define TAKES_REPAIR(t, l) ((ON(t, l) || FREE(t, lease[l].repair_ballot)) && ACCEPTS(t, lease[l].repair_ballot, lease[l].repair_ballot))
 /* A repair needs the reply "missing" in the last round, and confirmations of the lease by a majority in that round. */
 #define REPAIRABLE(t, l) ((lease[l].phase == HOLDING || (WITHOUT == STOP_BEFORE_RELEASE && lease[l].phase == ENDED)) && \
-  (WITHOUT == MAJORITY_FIRST -> !ON(t, l) : COUNT(confirmed, l) >= QUORUM && HAS(t, missing, l) && GIVEN_TO(t, l)))
-
-/* If the TTL of a lease is below the timeout, no master in quarantine gets a repair of this lease. Otherwise, two clients
- * could hold the name: the repaired master may have granted and forgotten an acquire of another client, and on the other
- * masters the lease could expire while the timeout still accepts a grant of that acquire. */
-#define GIVEN_TO(t, l) (m[t].quarantine == 0 || TTL + MORE(l) >= TIMEOUT || WITHOUT == REPAIR_TTL)
+  (WITHOUT == MAJORITY_FIRST -> !ON(t, l) : COUNT(confirmed, l) >= QUORUM && HAS(t, missing, l)))
 
 #ifdef JUMPS
 inline drop_lock(t) { m[t].lock = 0; m[t].ttl = 0; m[t].until = 0; m[t].repaired = 0; m[t].depth = 0 }
@@ -380,7 +371,7 @@ proctype Client(byte l) {
 #if AHEAD >= 3
   :: STEP(MAY_START(l), ("lease %d: acquire, ballot +3\n", l), start(NOW + 3))
 #endif
-  :: STEP(lease[l].phase == ACQUIRING && COUNT(granted, l) >= QUORUM && lease[l].age <= LAST_AGE + MORE(l) && TIMELY(l), ("lease %d: held\n", l), win())
+  :: STEP(lease[l].phase == ACQUIRING && COUNT(granted, l) >= QUORUM && lease[l].age <= LAST_AGE + MORE(l), ("lease %d: held\n", l), win())
   :: STEP(lease[l].phase != IDLE && lease[l].phase != ENDED, ("lease %d: ended, releases sent\n", l), end())
 #if RANGE > 0 && !defined(LINGER)   /* with LINGER, a hand-off is an unlock and a take-over */
   :: STEP(lease[l].phase == HOLDING && lease[l].handoffs < RANGE, ("lease %d: handed off\n", l), lease[l].handoffs++; take_token())
