@@ -523,6 +523,20 @@ func TestWaitReadyErrorHasReasons(t *testing.T) {
 	}, memory.Fresh())
 }
 
+// A call fails at the instant at which the connections end. WaitReady then waits for the masters, although it may run
+// before the Locker has noted that they are down.
+func TestWaitReadyAfterOutage(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		l := w.locker()
+		w.noError(l.WaitReady(w.Context()))
+		w.hang(0, 1, 2)
+		w.isError(errOf(l.TryLock(w.Context(), "x")), redlock.ErrNoQuorum)
+		w.isError(l.Healthy(w.Context()), redlock.ErrNoQuorum)
+		w.resume(0, 1, 2)
+		w.noError(l.WaitReady(w.Context()), errOf(l.TryLock(w.Context(), "x")))
+	})
+}
+
 var remaining = regexp.MustCompile(`expires in [0-9.ms]+`)
 
 // The errors of the most common mistakes have exactly these texts, which explain the mistakes.

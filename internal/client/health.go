@@ -30,6 +30,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 		return lease.ErrClosed
 	}
 	defer c.leave()
+	c.monitor.Settle()
 	if f := c.unhealthy(ctx); f != nil {
 		return failed(redlockinfo.OpHealthy, c.cfg.Prefix, f)
 	}
@@ -42,6 +43,7 @@ func (c *Client) WaitReady(ctx context.Context) error {
 		return lease.ErrClosed
 	}
 	defer c.leave()
+	c.monitor.Settle()
 	for {
 		view, err := c.monitor.Await(ctx, func(v *admission.View) bool { return v.Config.Rule.Won(v.Voting) })
 		if err != nil {

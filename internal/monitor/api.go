@@ -67,9 +67,18 @@ func (m *Monitor) Doubt(i int, shown string) {
 // SetConfig replaces the configuration. It returns when the View uses c, or after Close. Masters that are not in c are
 // still sent releases until the longest TTL has expired. Then the pool may close their connections.
 func (m *Monitor) SetConfig(c *quorum.Config) {
+	m.apply(func() { m.applyConfig(c) })
+}
+
+// Settle returns when the View shows each event that the pool had reported before the call, or after Close. So a caller
+// that has seen a request fail, because a connection has ended, finds the master down.
+func (m *Monitor) Settle() { m.apply(func() {}) }
+
+// apply makes Run call do, and returns when the View shows the effect, or after Close.
+func (m *Monitor) apply(do func()) {
 	seen := make(chan struct{})
 	m.enqueue(func() {
-		m.applyConfig(c)
+		do()
 		m.after = append(m.after, func() { close(seen) })
 	})
 	select {
