@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
@@ -63,7 +65,7 @@ func Read(path string) (*Config, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(c); err != nil {
-		return nil, fmt.Errorf("%s: invalid configuration of masters: %w", path, err)
+		return nil, fmt.Errorf("%s: invalid configuration of masters: %w", path, explain(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) { // Decoder.More would miss a trailing bracket
 		return nil, fmt.Errorf("%s: unexpected text after the configuration of masters", path)
@@ -78,12 +80,37 @@ func Read(path string) (*Config, error) {
 		}
 	}
 	c.Change = inChange(c.Configuration)
-	for _, check := range []func() error{c.checkMaxTTL, c.checkDurable, c.checkPassword, c.checkShards, c.checkChange} {
+	for _, check := range []func() error{c.checkMasters, c.checkMaxTTL, c.checkDurable, c.checkPassword, c.checkShards, c.checkChange} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return c, nil
+}
+
+// explain returns err, an error of the decoder, in the words of the file rather than those of Go.
+func explain(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		kinds := map[reflect.Kind]string{reflect.Slice: "a list in brackets", reflect.String: "a text in quotes"}
+		kind, known := kinds[wrong.Type.Kind()]
+		if !known {
+			kind = wrong.Type.Kind().String()
+		}
+		return fmt.Errorf("%q is a %s, and must be %s", strings.TrimPrefix(wrong.Field, "Configuration."), wrong.Value, kind)
+	case strings.Contains(err.Error(), "unknown field"):
+		return fmt.Errorf("%w: \"redlock help\" shows the fields", err)
+	}
+	return err
+}
+
+// checkMasters refuses an empty list, since the command would take the masters from its environment instead.
+func (c *Config) checkMasters() error {
+	if c.Masters != nil && len(c.Masters) == 0 {
+		return errors.New("\"masters\" names no master: give the URLs, or leave it out")
+	}
+	return nil
 }
 
 func (c *Config) checkMaxTTL() error {

@@ -50,7 +50,11 @@ func TestOpen(t *testing.T) {
 func TestOpenRejectsInvalidFiles(t *testing.T) {
 	masters := []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}
 	for want, config := range map[string]map[string]any{
-		`unknown field "gaurd"`:           {"masters": masters, "gaurd": "30s"},
+		`unknown field "gaurd": "redlock help" shows the fields`:    {"masters": masters, "gaurd": "30s"},
+		`"masters" is a string, and must be a list in brackets`:     {"masters": masters[0]},
+		`"shards.masters" is a string, and must be a list`:          {"shards": []any{map[string]any{"masters": masters[0]}}},
+		`"maxTTL" is a number, and must be a text in quotes`:        {"masters": masters, "maxTTL": 30},
+		`"masters" names no master: give the URLs, or leave it out`: {"masters": []string{}},
 		`the max TTL "soon"`:              {"masters": masters, "maxTTL": "soon"},
 		"epoch 1":                         {"masters": masters, "epoch": 1},
 		`"durable" names no master`:       {"masters": masters, "durable": []string{}}, // H162
