@@ -46,7 +46,7 @@ type acquireFlags struct {
 func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.flags = flags
-	flags.DurationVar(&f.wait, "wait", 0, "stop waiting after this time; 0 for no limit")
+	flags.DurationVar(&f.wait, "wait", 0, "stop waiting after this time; 0 for no limit, unlike flock -w 0: see --try")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
 	flags.DurationVar(&f.ttl, "ttl", clients.DefaultTTL, "time for which the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "minimum time for which the name stays locked, even after the release")
