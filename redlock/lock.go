@@ -15,7 +15,8 @@ import (
 // are safe for concurrent use.
 type Lock struct{ held *client.Lock }
 
-var errNoLock = client.Invalid("the lock is nil: the call that should have returned it has failed; see its error")
+var errNoLock = client.Invalid("the lock is nil: the call that should have returned it has failed, see its error; " +
+	"or Locks.Of was given another name than those that were locked")
 
 // isNil reports whether no call has returned k.
 func (k *Lock) isNil() bool { return k == nil || k.held == nil }

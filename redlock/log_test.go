@@ -603,7 +603,7 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 			"master-1:6379, master-2:6379, master-3:6379: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it started 1s ago, and may have forgotten locks; " +
 			"if these masters are new, and no client can hold a lock on them, redlock admit (Admin.Admit) ends their " +
-			"quarantine"
+			"quarantine; if other clients use them, compare the prefix and the database with theirs"
 		if err == nil || err.Error() != want {
 			w.Errorf("new masters:\n%v\nwant:\n%s", err, want)
 		}

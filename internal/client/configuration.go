@@ -64,7 +64,8 @@ func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 				return nil, m.Err()
 			}
 			if j := slices.Index(names[k], m.Name); j >= 0 {
-				return nil, Invalid("masters %d and %d of a set are the same, %q: one server would have two votes", j, i, m.Name)
+				return nil, Invalid("masters %d and %d of a set are the same, %q: one server would have two votes",
+					j+1, i+1, m.Name)
 			}
 			names[k] = append(names[k], m.Name)
 			if !slices.ContainsFunc(all, func(o transport.Master) bool { return o.Name == m.Name }) {

@@ -127,8 +127,11 @@ func (e *Error) Error() string {
 		b.WriteString("; ")
 		b.WriteString(text)
 	}
+	if e.Op == redlockinfo.OpUnlock && (f.Decision == nil || errors.Is(f.Decision, round.ErrNoQuorum)) {
+		b.WriteString("; the lock has ended all the same: its release is delivered in the background")
+	}
 	if errors.Is(f.Decision, round.ErrNoQuorum) && f.New && errors.Is(e, admission.ErrQuarantine) {
-		b.WriteString("; " + mayAdmit)
+		b.WriteString("; " + mayAdmit + "; " + elsewhere)
 	}
 	return b.String()
 }
@@ -137,6 +140,9 @@ func (e *Error) Error() string {
 // that was acquired before a majority restarted.
 const mayAdmit = "if these masters are new, and no client can hold a lock on them, redlock admit (Admin.Admit) ends " +
 	"their quarantine"
+
+// elsewhere follows mayAdmit: with a misspelt prefix, masters in use look like new ones.
+const elsewhere = "if other clients use them, compare the prefix and the database with theirs"
 
 // decision returns the text of the decision. If this client itself holds the lock, the text does not say "another".
 func (e *Error) decision() string {

@@ -161,12 +161,13 @@ func distinct(masters []Master) error {
 		for j, other := range masters[:i] {
 			switch {
 			case m.Name == other.Name:
-				return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.Name, why)
+				return fault.Invalid("masters %d and %d are the same, %q: %s", j+1, i+1, m.Name, why)
 			case m.addr != "" && m.network == other.network && m.addr == other.addr && m.service == other.service &&
 				slices.Equal(m.nodes, other.nodes):
-				return fault.Invalid("masters %d and %d (%q, %q) have the same address: %s", j, i, other.Name, m.Name, why)
+				return fault.Invalid("masters %d and %d (%q, %q) have the same address: %s", j+1, i+1, other.Name, m.Name, why)
 			case m.foreign != nil && m.foreign == other.foreign:
-				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, other.Name, m.Name, why)
+				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j+1, i+1, other.Name, m.Name,
+					why)
 			}
 		}
 	}
