@@ -152,7 +152,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	case m.Record.MaxTTL > 0 && ttl > m.Record.MaxTTL:
 		v.Outcome = quorum.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, max TTL %v; a held lock is extended, so it needs no long TTL; to raise the max TTL: "+
-			"redlock max-ttl --set %v, with the URLs of all", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
+			"redlock max-ttl --set %v, with the URLs of all masters", ErrTTLTooLong, ttl, m.Record.MaxTTL, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Outcome, v.Err = quorum.Abstained, whyNot(m)
