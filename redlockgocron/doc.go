@@ -7,10 +7,10 @@
 //	scheduler.NewJob(gocron.DurationJob(time.Minute), runs.Task(report), gocron.WithName("report"),
 //		gocron.WithStartAt(gocron.WithStartDateTime(minute.Next(time.Now()))), gocron.WithDistributedJobLocker(runs))
 //
-// The job must start at the times of the schedule. If it starts further from them than the splay ([WithSplay]), each run
-// fails with [ErrLate], which only a listener of [gocron.AfterLockError] shows: so a job without WithStartAt fails or
-// not, depending on when its program was started. A DurationJob starts at such a time by WithStartAt, as above. A CronJob needs no
-// WithStartAt, but a schedule of the same crontab.
+// The job must start at the times of the schedule. If it starts further from them than the splay ([WithSplay]), each
+// run fails with [ErrLate], which only a listener of [gocron.AfterLockError] shows: so a job without WithStartAt fails
+// or not, depending on when its program was started. A DurationJob starts at such a time by WithStartAt, as above. A
+// CronJob needs no WithStartAt, but a schedule of the same crontab.
 //
 // An [Elector] makes one program the leader, which runs all jobs of its scheduler.
 //

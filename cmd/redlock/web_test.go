@@ -223,8 +223,8 @@ func TestPageShowsFaults(t *testing.T) {
 	f.looks(dark, "rgb(20, 22, 26)")
 }
 
-// The page agrees with status about masters that refuse locks: writes, a script, or a command in one. What its own probe
-// locks are refused is not shown as a refusal of clients. If it is read-only, it writes nothing and is refused nothing.
+// The page agrees with status about masters that refuse locks: writes, a script, or a command in one. What they refuse
+// to its own probe locks is not shown as a refusal of clients. If it is read-only, it writes nothing.
 func TestPageSeesRefusedLocks(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)

@@ -80,7 +80,9 @@ func Read(path string) (*Config, error) {
 		}
 	}
 	c.Change = inChange(c.Configuration)
-	for _, check := range []func() error{c.checkMasters, c.checkMaxTTL, c.checkDurable, c.checkPassword, c.checkShards, c.checkChange} {
+	for _, check := range []func() error{
+		c.checkMasters, c.checkMaxTTL, c.checkDurable, c.checkPassword, c.checkShards, c.checkChange,
+	} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}

@@ -378,8 +378,8 @@ func (p *plan) String() string {
 		"TTLs %v to %v, for %v\n", kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards,
 		p.least, p.most, p.length)
 	fmt.Fprintf(&b, "  heartbeat %v, timeout %v + %v, latency %v + %v, with probability %.3f + %v; duplicates %.3f; "+
-		"clock rates wrong by %.4f, clocks %v apart; frozen %v", p.heartbeat, p.timeout, p.patience, p.latency, p.jitter, p.spikes,
-		p.spike, p.twice, p.rate, p.spread, p.frozen)
+		"clock rates wrong by %.4f, clocks %v apart; frozen %v", p.heartbeat, p.timeout, p.patience, p.latency, p.jitter,
+		p.spikes, p.spike, p.twice, p.rate, p.spread, p.frozen)
 	return b.String()
 }
 
