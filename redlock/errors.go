@@ -21,10 +21,10 @@ import (
 // The outcomes of a call, for use with [errors.Is]: calls return a [*LockError] that wraps one of these.
 var (
 	// ErrHeld means that another lease has a majority of the masters; for a call that waits, also that another waiter is
-	// first in the queues of a majority.
+	// first in the queues of a majority, or that the votes were split between clients when the wait ended.
 	ErrHeld = round.ErrHeld
-	// ErrNoQuorum means that no lease has a majority: too many masters failed, were unreachable or may not vote; or the
-	// votes are split between clients that called at the same instant; or, for a call that does not wait, the masters
+	// ErrNoQuorum means that no lease has a majority: too many masters failed, were unreachable or may not vote; or, for
+	// a call that does not wait, the votes stayed split between clients that called at the same instant, or the masters
 	// keep the name for a waiter, which does not take it.
 	ErrNoQuorum = round.ErrNoQuorum
 	// ErrLost means that the lock ended before it was released: its validity has expired, or too many masters have lost

@@ -179,7 +179,7 @@ func TestSimultaneousNewClientsHaveOneWinner(t *testing.T) {
 
 // H103: while the votes are split so that no client can get a majority, a call that does not wait is refused as
 // undecided after half a second, or after the limit of its wait. No client holds the name, and the error names no
-// holder.
+// holder. A call that waits has waited for the other clients: its outcome is ErrHeld.
 func TestSplitVotesAreNotHeld(t *testing.T) {
 	for _, c := range []struct {
 		limit time.Duration
@@ -208,6 +208,9 @@ func TestSplitVotesAreNotHeld(t *testing.T) {
 			_, err = l.Lock(w.Context(), "a", redlock.WithTries(2))
 			w.isError(err, redlock.ErrNoQuorum)
 			w.notError(err, redlock.ErrHeld)
+			_, err = l.Lock(w.Context(), "a", redlock.WithWaitLimit(time.Second)) // it waits for the others
+			w.isError(err, redlock.ErrHeld)
+			w.notError(err, redlock.ErrNoQuorum)
 		})
 	}
 }

@@ -248,12 +248,11 @@ func WithAllMastersDurable() Option {
 func WithTries(n int) LockOption { return ofLock(func(s *client.Settings) { s.Tries = n }) }
 
 // WithWaitLimit limits how long a call waits for the lock, independently of the context of the work. When d has passed,
-// the call fails with [ErrHeld] if another client holds the name, or with [ErrNoQuorum] if too few masters have
-// answered, or if the votes were split between several clients when the call last tried, but not with
-// context.DeadlineExceeded. d must be positive. Without the option only the context limits the wait. TryLock and calls
-// with [WithTries] do not queue behind another holder: for a TryLock, d limits how long it waits for answers, and how
-// long it repeats attempts while the votes are split (by default half a second). [Locker.Lead] ignores the limit.
-// [WithQuorumWait] sets a shorter limit for outages.
+// the call fails with [ErrHeld] if other clients have the name, or with [ErrNoQuorum] if too few masters have answered,
+// but not with context.DeadlineExceeded. d must be positive. Without the option only the context limits the wait.
+// TryLock and calls with [WithTries] do not queue behind another holder: for a TryLock, d limits how long it waits for
+// answers, and how long it repeats attempts while the votes are split (by default half a second). [Locker.Lead] ignores
+// the limit. [WithQuorumWait] sets a shorter limit for outages.
 func WithWaitLimit(d time.Duration) LockOption {
 	if d == 0 {
 		d = -1 // check refuses it: a computed limit of 0 must not mean "forever"

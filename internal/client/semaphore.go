@@ -113,7 +113,7 @@ func (s *slotCall) try(ctx context.Context) (*Lock, error) {
 			case errors.Is(err, round.ErrOverloaded): // for the other slots, too
 				return nil, err
 			case ctx.Err() != nil && s.refusal(refused) != nil: // this attempt may have no replies
-				return nil, endedBy(s.refusal(refused), fault.ContextError(ctx))
+				return nil, s.endedBy(refused, fault.ContextError(ctx))
 			case ctx.Err() != nil:
 				return nil, err
 			case s.Wait && time.Since(began) > waitqueue.DefaultUndecided: // slots that become free are noticed in queues only
@@ -132,20 +132,22 @@ func (s *slotCall) try(ctx context.Context) (*Lock, error) {
 			return nil, s.refusal(refused)
 		}
 		if err := s.c.Rest(ctx, pause); err != nil {
-			return nil, endedBy(s.refusal(refused), err)
+			return nil, s.endedBy(refused, err)
 		}
 		slots = undecided
 	}
 }
 
-// endedBy returns err, the refusal of a call that ended for cause: its context or Close.
-func endedBy(err, cause error) error {
+// endedBy returns the refusal of a call that ended for cause: its context or Close.
+func (s *slotCall) endedBy(refused []error, cause error) error {
 	var e *Error
-	if errors.Is(cause, lease.ErrClosed) || !errors.As(err, &e) {
+	if errors.Is(cause, lease.ErrClosed) || !errors.As(s.refusal(refused), &e) {
 		return cause
 	}
 	ended := *e
-	ended.Failure.Cause = cause
+	if ended.Failure = *e.Failure.Ended(cause); s.Wait {
+		ended.Failure = *e.Failure.Waited(cause)
+	}
 	return &ended
 }
 

@@ -126,6 +126,15 @@ func (f *Failure) Ended(cause error) *Failure {
 	return &ended
 }
 
+// Waited is like Ended, for a call that waits for other clients: if the votes were split among them, they have the name.
+func (f *Failure) Waited(cause error) *Failure {
+	ended := f.Ended(cause)
+	if errors.Is(f.Decision, ErrUndecided) {
+		ended.Decision = ErrHeld
+	}
+	return ended
+}
+
 // Unwrap returns all errors that the failure wraps.
 func (f *Failure) Unwrap() []error {
 	all := append([]error{f.Decision, f.Cause}, f.Masters...)

@@ -240,7 +240,7 @@ func (n *contention) abandon(ctx context.Context, cause error) error {
 		f = n.abandonedBy(cause)
 	} else {
 		q.mu.Lock()
-		f = c.names.refusal.Ended(cause)
+		f = c.names.refusal.Waited(cause)
 		q.mu.Unlock()
 	}
 	state := q.leave(c)
@@ -287,12 +287,13 @@ func (n *contention) orHeld(f *round.Failure) *round.Failure {
 
 // abandonedBy returns the failure of a call that ended for cause, with all votes that have arrived by now.
 func (n *contention) abandonedBy(cause error) *round.Failure {
+	f := n.failure
 	if n.round != nil {
-		decision := n.failure.Decision
+		decision := f.Decision
 		if errors.Is(decision, round.ErrUndecided) { // more votes may have arrived since
 			decision = n.round.Decision()
 		}
-		return n.orHeld(n.round.Failure(decision, cause))
+		f = n.round.Failure(decision, cause)
 	}
-	return n.orHeld(n.failure.Ended(cause))
+	return n.orHeld(f.Waited(cause))
 }
