@@ -443,3 +443,20 @@ func TestDeadlineBehindTwoWrongClocks(t *testing.T) {
 		}
 	})
 }
+
+// A client has been paused for ten minutes, and acquires before it has read the clocks again. Its clock is fast by
+// 100 ppm, so its estimate of the masters' time is late by 60 ms.
+func TestAcquireAfterALongPause(t *testing.T) {
+	virtual(t, 3, func(w *cluster) {
+		fast := newShiftClock(1.0001).clock()
+		rival := w.readyLocker(w.pool(transport.WithClock(fast), transport.WithHeartbeat(time.Hour)), redlock.WithClock(fast))
+		holder := w.locker()
+		after(10 * time.Minute)
+		k := must(holder.Lock(w.Context(), "n", redlock.WithTTL(time.Second), redlock.WithExtension(false)))(w)
+		after(10 * time.Millisecond)
+		w.evict("n", 2)
+		w.setClocks(14*time.Second, 0)
+		after(k.Remaining() - 20*time.Millisecond)
+		w.wantNoRival(k, rival, time.Minute)
+	})
+}

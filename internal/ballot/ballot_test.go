@@ -303,6 +303,23 @@ func TestOldReadingIsLessExact(t *testing.T) {
 	}
 }
 
+// H176: a client that was paused for forty minutes, and whose clock is fast or slow by 1 %, has read no clock since. No
+// bound is past the correct clocks.
+func TestReadingsBeforeAPauseAreLessExact(t *testing.T) {
+	const now = int64(40 * 60 * 1_000_000)
+	b, slowest, fastest := knowing(0, 0, 0), epoch+now*99/100, epoch+now*101/100
+	if ballot := b.Ballot(at(now)); ballot > slowest {
+		t.Errorf("the ballot is %d us past the correct clocks", ballot-slowest)
+	}
+	term := b.Term(at(now), time.Second)
+	if term.Asked > slowest || term.Until-1_000_000 < fastest {
+		t.Errorf("the term is %+v, and the correct clocks are between %d and %d", term, slowest, fastest)
+	}
+	if latest := b.LatestCorrect(at(now)); latest < fastest {
+		t.Errorf("the latest correct clock is %d us late", fastest-latest)
+	}
+}
+
 // Ballots and deadlines do not follow a time that no clock shows. A clock that shows it is as far off as can be.
 func TestImpossibleTimesAreIgnored(t *testing.T) {
 	b := knowing(0, 0, 0)

@@ -31,6 +31,7 @@ type Clocks struct {
 	first   int64        // the earliest offset that is at most window before upper
 	ballot  int64        // an offset that is not later than some correct clock of each set
 	until   int64        // an offset that is not earlier than the correct clocks that are known
+	read    int64        // when the latest known offset was read, on the steady clock
 	leaps   leaps
 }
 
@@ -142,15 +143,25 @@ func (c *Clocks) sumLocked() {
 	c.boundLocked()
 }
 
-// exactFor is the time after which an offset that is not read any more, because its master is down, is less exact.
+// exactFor is the time after which an offset that is not read any more is less exact: its master is down, or this client
+// was paused.
 const exactFor = 10 * time.Second
 
-// errorAt returns the maximum error of the offset at a time of the steady clock: clocks differ in rate by up to 1 %.
-func (o *offset) errorAt(now int64) int64 {
-	if age := now - o.readAt; age > int64(exactFor) {
-		return o.error + age/1000/100
+// drift returns the error, in microseconds, of an offset that was read this many nanoseconds ago: clocks differ in rate
+// by up to 1 %.
+func drift(age int64) int64 {
+	if age <= int64(exactFor) {
+		return 0
 	}
-	return o.error
+	return age / 1000 / 100
+}
+
+// driftLocked returns the error of the estimates at now, beside those of the offsets, if no clock was read for long.
+func (c *Clocks) driftLocked(now clock.Instant) int64 {
+	if c.known == 0 {
+		return 0
+	}
+	return drift(now.Steady() - c.read)
 }
 
 // boundLocked computes the offsets that bound ballots and deadlines. With k readings of n masters, f = (n-1)/2 of which
@@ -158,17 +169,16 @@ func (o *offset) errorAt(now int64) int64 {
 // earlier than some correct clock. If all are known, both are the median. The errors of the readings widen the bounds.
 // In a joint configuration, a ballot is not later than some correct clock of each set, and a deadline not earlier.
 func (c *Clocks) boundLocked() {
-	c.ballot, c.until = math.MaxInt64, math.MinInt64
-	latest := int64(math.MinInt64)
+	c.ballot, c.until, c.read = math.MaxInt64, math.MinInt64, math.MinInt64
 	for i := range c.known.All() {
-		latest = max(latest, c.by[i].readAt)
+		c.read = max(c.read, c.by[i].readAt)
 	}
 	var lowest, highest [quorum.Most]int64
 	for _, set := range c.sets {
 		low, high := lowest[:0], highest[:0]
 		for i := range (set & c.known).All() {
 			o := &c.by[i]
-			e := o.errorAt(latest)
+			e := o.error + drift(c.read-o.readAt)
 			low, high = append(low, o.us-e), append(high, o.us+e)
 		}
 		k, f := len(low), (set.Len()-1)/2

@@ -72,7 +72,7 @@ func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 	asked := micros(now)
 	until := asked + (ttl + time.Microsecond - 1).Microseconds()
 	if c.known != 0 {
-		asked, until = asked+c.ballot, until+c.until
+		asked, until = c.ballotLocked(now), until+c.until+c.driftLocked(now)
 	}
 	within := func(us int64) int64 { return min(max(us, 0), scripts.MaxBallot) }
 	return scripts.Term{TTL: ttl, Until: within(until), Asked: within(asked)}
@@ -82,7 +82,7 @@ func (c *Clocks) Term(now clock.Instant, ttl time.Duration) scripts.Term {
 func (c *Clocks) LatestCorrect(now clock.Instant) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.until + micros(now)
+	return c.until + micros(now) + c.driftLocked(now)
 }
 
 // Ballot returns the masters' time at now for ballots: not later than some correct clock, as long as a minority of the
@@ -90,10 +90,14 @@ func (c *Clocks) LatestCorrect(now clock.Instant) int64 {
 func (c *Clocks) Ballot(now clock.Instant) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.ballotLocked(now)
+}
+
+func (c *Clocks) ballotLocked(now clock.Instant) int64 {
 	if c.known == 0 {
 		return micros(now)
 	}
-	return c.ballot + micros(now)
+	return c.ballot + micros(now) - c.driftLocked(now)
 }
 
 // Repair returns a ballot for the repair of a lease on one master, which has this fence. It neither uses nor changes

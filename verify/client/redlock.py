@@ -191,7 +191,8 @@ class Client:
 
     def bounds(self):
         """Offsets of clocks that are not later than some correct clock, and not earlier than the known correct clocks."""
-        known = [pair for pair in [(m.low, m.high) for m in self.masters] if pair[0] is not None] or [(0, 0)]
+        fresh = [m for m in self.masters if m.low is not None and self.now()[0] - m.reading[1][0] < 10_000_000]
+        known = [(m.low, m.high) for m in fresh] or [(0, 0)]
         k, f = len(known), (self.n - 1) // 2
         near = sorted(high for _, high in known)[min(f, k - 1)] + WINDOW
         return sorted(low for low, _ in known)[max(0, k - f - 1)], max(high for low, high in known if low <= near)
