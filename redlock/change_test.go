@@ -495,3 +495,29 @@ func TestLaterEpochOfAMinorityIsReadAtIntervals(t *testing.T) {
 		equal(w, book.logged("master is down", w.masters.Master(0).Addr()), down+1, "records that the master is down")
 	})
 }
+
+// H58: a next master that the operator cannot reach during the first RaiseEpoch gets the max TTL of the old masters by
+// the next one, and with it the quarantine that other masters need after a loss of data.
+func TestNextMasterGetsMaxTTLLate(t *testing.T) {
+	virtual(t, 5, func(w *cluster) {
+		_, both, last := w.states(oldThree, []int{2, 3, 4})
+		operator := w.readyLocker(w.poolOf(oldThree...), redlock.WithMaxTTL(time.Minute))
+		w.must(admin.Of(operator).RaiseMaxTTL(w.Context(), time.Minute))
+		w.reconfigure(operator, both)
+		w.wire.block(4)
+		w.cutConnections(4)
+		after(5 * time.Second)
+		w.must(client.SetOf(operator).RaiseEpoch(w.Context()))
+		w.wire.block()
+		after(2 * time.Minute)
+		w.must(client.SetOf(operator).FinishChange(w.Context()))
+		w.reconfigure(operator, last)
+		w.must(client.SetOf(operator).RaiseEpoch(w.Context()))
+		w.each(func(_ int, m *memory.Master) {
+			text, _ := m.Get(defaultPrefix.Admission())
+			record := must(scripts.ParseRecord(text))(w)
+			equal(w, record.MaxTTL, time.Minute, "max TTL of "+m.Addr())
+			equal(w, record.Quarantine, time.Minute, "quarantine of "+m.Addr())
+		}, 2, 3, 4)
+	})
+}

@@ -149,19 +149,17 @@ func (c *Client) writeChange(ctx context.Context, step func(reconfig.Seen) ([]re
 	})
 }
 
-// levelMaxTTL gives the next masters that vote the longest max TTL of the old masters, and the quarantine for it: a
-// client may use that TTL, and must not be refused by the masters to which it changes.
+// levelMaxTTL gives all masters that vote the longest max TTL of the old masters, and the quarantine for it: a client may
+// use that TTL, and must not be refused by the masters to which it changes. At an even epoch, these are the masters
+// that did not vote when the change began.
 func (c *Client) levelMaxTTL(ctx context.Context) error {
 	return c.withRecords(ctx, redlockinfo.OpReconfigure, func(view *admission.View) error {
 		rule, longest := view.Config.Rule, time.Duration(0)
 		for i := range rule.Old.All() {
 			longest = max(longest, view.Masters[i].Record.MaxTTL)
 		}
-		added := quorum.Rule{Old: rule.Next &^ rule.Old & view.Voting}
-		if added.Old == 0 {
-			return nil
-		}
-		return c.write(ctx, redlockinfo.OpReconfigure, scripts.AdmitMaxTTL, added, true,
+		voting := quorum.Rule{Old: rule.All() & view.Voting}
+		return c.write(ctx, redlockinfo.OpReconfigure, scripts.AdmitMaxTTL, voting, true,
 			func(_ int, st *admission.State, r *scripts.Record) (bool, error) {
 				r.MaxTTL, r.Quarantine = max(r.MaxTTL, longest), max(r.Quarantine, longest)
 				return st.Record.MaxTTL >= longest, disagrees(st)
@@ -206,8 +204,8 @@ func (c *Client) Change(ctx context.Context) (p reconfig.Progress, err error) {
 }
 
 // RaiseEpoch writes the epoch of this client's configuration into the records of all masters that can be reached. From
-// then on, clients with an earlier configuration are refused: see [reconfig.Raise]. Next masters with a shorter max TTL
-// than the old masters, such as those that were admitted with the default, get the longest max TTL of the old ones.
+// then on, clients with an earlier configuration are refused: see [reconfig.Raise]. Masters that vote with a shorter max
+// TTL than the old masters, such as next ones that were admitted with the default, get the longest one of the old.
 //
 // It returns round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not reach a
 // majority of each set; admission.ErrIncomplete if the epoch is even and not final; and ErrInvalid for epoch 0. It also
