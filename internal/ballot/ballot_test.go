@@ -308,6 +308,9 @@ func TestOldReadingIsLessExact(t *testing.T) {
 func TestReadingsBeforeAPauseAreLessExact(t *testing.T) {
 	const now = int64(40 * 60 * 1_000_000)
 	b, slowest, fastest := knowing(0, 0, 0), epoch+now*99/100, epoch+now*101/100
+	for i := range 3 {
+		b.Refine(i, epoch, at(0), time.Microsecond)
+	}
 	if ballot := b.Ballot(at(now)); ballot > slowest {
 		t.Errorf("the ballot is %d us past the correct clocks", ballot-slowest)
 	}
@@ -317,6 +320,12 @@ func TestReadingsBeforeAPauseAreLessExact(t *testing.T) {
 	}
 	if latest := b.LatestCorrect(at(now)); latest < fastest {
 		t.Errorf("the latest correct clock is %d us late", fastest-latest)
+	}
+	for i := range 3 { // a refusal shows the time, less exactly than the one before the pause
+		b.Refine(i, epoch+now, at(now), time.Millisecond)
+	}
+	if ballot := b.Ballot(at(now)); ballot < epoch+now-1000 {
+		t.Errorf("after a refusal, the ballot is %d us behind", epoch+now-ballot)
 	}
 }
 

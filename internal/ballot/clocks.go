@@ -80,14 +80,15 @@ func (c *Clocks) learnLocked(i int, t int64, at clock.Instant, within time.Durat
 
 // Refine records a reading from a reply. Its parameters are those of Learn, but at must be an instant of the clock that
 // Counting returns. Refine replaces the offset if the reading is more precise than the last refinement, or contradicts
-// the last refinement because this machine was frozen or a clock was set. Waiters need the precision: a waiter may
-// acquire the lock less than a round trip after the last holder did, and needs a larger ballot than that holder.
+// the last refinement because this machine was frozen or a clock was set, or if the offset is old because this client
+// was paused. Waiters need the precision: a waiter may acquire the lock less than a round trip after the last holder
+// did, and needs a larger ballot than that holder.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.by[i]
-	apart := Span(t - micros(at) - last.us).Abs()
-	if last.known && (last.within == 0 || within < last.within || apart > last.within+within) {
+	apart, old := Span(t-micros(at)-last.us).Abs(), at.Steady()-last.readAt > int64(exactFor)
+	if last.known && (last.within == 0 || old || within < last.within || apart > last.within+within) {
 		c.setLocked(i, t, at, max(within, 1), within)
 		c.by[i].at = last.at // refusals come too often for Standing
 	}
