@@ -215,6 +215,10 @@ func WithLabel(label string) Option { return ofLocker(func(c *client.Config) { c
 // unreachable for clients, delete its admission record (the key is the prefix and ":admission"), and only then make it
 // reachable; it goes through a quarantine like a new master.
 //
+// A master whose machine starts with a clock that is ahead, until it is set, goes through a quarantine: keys may have
+// expired. A Locker knows that from the uptime of the server, as long as the server has not run for longer than the
+// clock was ahead.
+//
 // The Locker reads the settings, the last two with the right to CONFIG GET, and logs one warning about masters that
 // contradict and one about masters whose settings cannot be read. A master that contradicts is treated like any other
 // master. A master whose settings cannot be read is believed.

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -243,4 +244,23 @@ func TestOnlyDurableMastersWithDataVoteAtOnce(t *testing.T) {
 	})
 	f.restart(2)
 	f.awaitState(f.locker(opts...), 2, "quarantine")
+}
+
+// H187: a machine starts with a clock that is ahead, which is set before a client connects. Keys of its durable master
+// have expired meanwhile, so the master is in quarantine.
+func TestDurableMasterThatStartsWithAClockAhead(t *testing.T) {
+	t.Parallel()
+	f := &deployment{tester: tester{t}}
+	shifted := redistest.Shifted(t, 3, redisproc.Config{Args: durableArgs})
+	for _, s := range shifted {
+		f.servers, f.urls = append(f.servers, s.Server), append(f.urls, s.URL())
+	}
+	l := f.admitted(redlock.WithAllMastersDurable())
+	f.must(l.Close())
+	shifted[0].Shift(time.Hour)
+	f.restart(0, 1)
+	shifted[0].Shift(0)
+	fresh := f.locker(redlock.WithAllMastersDurable())
+	f.awaitState(fresh, 1, "voting")
+	f.awaitState(fresh, 0, "quarantine")
 }

@@ -18,6 +18,7 @@ type Fact struct {
 	Known       bool          // whether the master is up or known to be down
 	Up          bool
 	Started     int64          // when the server started, in microseconds of its clock; 0 if that is not known
+	SetBack     bool           // whether the clock was ahead when the server started: keys may have expired
 	Identity    string         // run_id/master_replid2/second_repl_offset of the connected server
 	Read        bool           // whether Text was read on the present connection
 	Text        string         // the admission record; "" if there is none
@@ -169,10 +170,11 @@ func (f *Fact) breaks() bool {
 }
 
 // remembers reports whether the master is known to have kept all its data: it is durable, and its record admits it and
-// contains the address that this client uses. A record that was copied by replication contains another address.
+// contains the address that this client uses. A record that was copied by replication contains another address. A
+// machine may start with a clock that is far ahead, until NTP sets it: its keys may then have expired unseen.
 func (f *Fact) remembers() bool {
 	return f.durable() && f.shown() && f.Record.Admitted && f.Record.DurableName == f.DurableName && !f.Moved &&
-		!f.Returned && !f.leapt() && f.here()
+		!f.SetBack && !f.Returned && !f.leapt() && f.here()
 }
 
 // unknown reports whether the first connection to the master, or the read of its record, is still pending.

@@ -184,7 +184,7 @@ func (m *Monitor) recordEvent(e transport.Event) {
 		m.settings.OnRefused(e.Master)
 	}
 	f.Identity, f.Backlog, f.Late = e.Info.Identity(), e.Info.BacklogTTL, e.Info.Late
-	f.Started = e.Info.Started
+	f.Started, f.SetBack = e.Info.Started, e.Info.SetBack
 	f.Lossy, f.Unverified = e.Info.Lossy(), e.Info.Unverified()
 	t.memory.See(f)
 }

@@ -21,6 +21,7 @@ type Info struct {
 	ReplID2      string // master_replid2: zeros before a promotion, and after the backlog was freed
 	SecondOffset int64  // second_repl_offset: -1 if ReplID2 is zeros
 	Started      int64  // when the server started, in us of its clock; 0 if it is not known; read once per connection
+	SetBack      bool   // whether the clock was set back by more than the server has run; read once per connection
 	Role         string // "master", "slave"
 	Version      string // "7.0.15"; of Valkey and of another product its own version
 	Product      string // the name of a server that is neither Redis nor Valkey; "" of those
@@ -182,8 +183,8 @@ func productOf(fields map[string]string) (name, version string) {
 // infoOf converts fields of INFO to an Info. Fields that a server does not report are zero.
 func infoOf(fields map[string]string) Info {
 	product, version := productOf(fields)
-	started := int64(0)
-	if up, err := strconv.ParseInt(fields["uptime_in_seconds"], 10, 64); err == nil {
+	started, up := int64(0), Number(fields["uptime_in_seconds"])
+	if fields["uptime_in_seconds"] != "" {
 		started = Number(fields["server_time_usec"]) - up*1_000_000
 	}
 	return Info{
@@ -191,6 +192,7 @@ func infoOf(fields map[string]string) Info {
 		ReplID2:      fields["master_replid2"],
 		SecondOffset: Number(fields["second_repl_offset"]),
 		Started:      started,
+		SetBack:      up < 0,
 		Role:         fields["role"],
 		Sentinel:     fields["redis_mode"] == "sentinel",
 		Product:      product,

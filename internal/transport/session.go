@@ -233,7 +233,7 @@ func (s *session) judge(h heard) {
 		s.pipe.Kill("heartbeat", err)
 		return
 	}
-	info.Moves, info.Started, info.Evicted = s.info.Moves, s.info.Started, s.info.Evicted
+	info.Moves, info.Started, info.SetBack, info.Evicted = s.info.Moves, s.info.Started, s.info.SetBack, s.info.Evicted
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
 	info.Persistence = info.Persistence.after(s.info.Persistence)
 	s.info = info
