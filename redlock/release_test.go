@@ -221,7 +221,7 @@ func TestRepeatedMessageChangesNothing(t *testing.T) {
 	})
 }
 
-// H10, H11, H187: an acquire whose quorum is reached too late, or after more than 15 s, returns ErrTooSlow and is
+// H10, H11, H188: an acquire whose quorum is reached too late, or after more than 15 s, returns ErrTooSlow and is
 // rolled back. The start is measured for each attempt, so the validity of the next attempt, when the masters are fast
 // again, is the TTL minus the time of that attempt and the drift.
 func TestTooLittleValidityIsRolledBack(t *testing.T) {

@@ -285,7 +285,7 @@ func TestWaiterBehindEndlessTTLDoesNotSpin(t *testing.T) {
 	})
 }
 
-// H187: clients with different timeouts exclude each other. A patient client has a vote that its master forgets, and on
+// H188: clients with different timeouts exclude each other. A patient client has a vote that its master forgets, and on
 // which the lock of the holder is repaired. Its message to another master arrives when the holder's lock has expired
 // there by the clock of that master.
 func TestPatientClientIsRefused(t *testing.T) {
