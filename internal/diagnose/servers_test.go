@@ -1,10 +1,12 @@
 package diagnose
 
 import (
+	"context"
 	"io"
 	"log"
 	"net"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,19 @@ func TestAdviceForPausedWrites(t *testing.T) {
 	list := finding(t, open(t, []string{s.URL()}, pool.WithDialTimeout(3*time.Second)), "connection")
 	if len(list) != 1 || list[0].Fix != transport.StepHangs {
 		t.Errorf("the findings are %v, want the step %q", list, transport.StepHangs)
+	}
+}
+
+// An address that does not answer may be that of a machine that is off, or behind a firewall: no server need hang.
+func TestAdviceForSilentAddress(t *testing.T) {
+	silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	}
+	p := open(t, []string{"redis://m0"}, pool.WithDialer(silent), pool.WithDialTimeout(time.Second))
+	list := finding(t, p, "connection")
+	if len(list) != 1 || !strings.Contains(list[0].Fix, "its machine runs and can be reached (network, firewall)") {
+		t.Errorf("the findings are %v, want one about the machine and the network", list)
 	}
 }
 

@@ -112,13 +112,13 @@ func unexplained(err error) bool {
 // test case.
 const (
 	stepNothing       = "nothing: "
-	stepPassword      = "set the password in the URL, or with WithCredentials"
+	stepPassword      = "set the password: in the file of --config, in the URL, or with WithCredentials"
 	stepSentinelLogin = "set the user and the password of the sentinels (--sentinel-password-file, " +
 		"WithSentinelCredentials)"
-	stepSentinels = "start the sentinels that the error names, or correct their addresses and rights, or the name of " +
-		"the master in the URL"
-	stepLogin     = "set the user and the password of this master: in the URL, with WithCredentials, or with " + provider
-	provider      = "WithCredentialsProvider"
+	stepSentinels = "start the sentinels that the error names, let them monitor the master, or correct their addresses " +
+		"and rights, or the name of the master in the URL"
+	stepLogin = "correct the user and the password of this client (the file of --config, the URL, WithCredentials or " +
+		"WithCredentialsProvider), or those of the server (ACL LIST, requirepass)"
 	StepClients   = "stop a program that holds no locks and has many connections there"
 	stepProtected = "decide who may access it: give it a password (requirepass) that is in the URLs of all clients, or " +
 		"bind it to an address that only clients reach"
@@ -153,8 +153,8 @@ const (
 	stepClosed   = "if the port is one for TLS, use rediss://; if not, " + stepFull
 	stepFull     = "if it serves other clients, it has as many as it allows (maxclients): " + StepClients +
 		"; else read the server's log"
-	StepHangs = "find out on its machine why it hangs: a stopped process, swapping, a slow command (SLOWLOG), a pause " +
-		"(CLIENT PAUSE)"
+	StepHangs = "find out whether its machine runs and can be reached (network, firewall); if so, why the server hangs: " +
+		"a stopped process, swapping, a slow command (SLOWLOG), a pause (CLIENT PAUSE)"
 	StepDiffer = "use different servers, each on its own machine"
 
 	StepRefuses = "this server refuses what the scripts need: decide from its message, or use another server (Redis 6.2 " +

@@ -30,11 +30,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		name, url, want string
 		opts            []Option
 	}{
-		{"no password", withPassword.URL(), "NOAUTH|set the password in the URL, or with WithCredentials", nil},
-		{"wrong password", "redis://:wrong@" + withPassword.Addr(), "WRONGPASS|the user and the password of this master",
+		{"no password", withPassword.URL(), "NOAUTH|set the password: in the file of --config, in the URL", nil},
+		{"wrong password", "redis://:wrong@" + withPassword.Addr(), "WRONGPASS|the user and the password of this client",
 			nil},
 		{"unknown user", "redis://nobody:wrong@" + withPassword.Addr(), "WRONGPASS|the user and the password", nil},
-		{"password if there is none", "redis://u:wrong@" + plain.Addr(), "the user and the password of this master", nil},
+		{"password if there is none", "redis://u:wrong@" + plain.Addr(), "the user and the password of this client", nil},
 		{"password for no user", "redis://:wrong@" + plain.Addr(), "without any password", nil},
 		{"max clients", full.URL(), "stop a program that holds no locks and has many connections there", nil},
 		{"proxy", proxy.URL(), "this seems to be a proxy, which does not answer INFO", nil},
