@@ -128,7 +128,7 @@ func sentinelAdvice() []adviceCase {
 				e.sentinel(e.master.Addr(), 2, port)
 			}
 		}},
-		{name: "a sentinel is down", about: "sentinels", what: "does not know its address", spoil: func(e *adviceEnv) {
+		{name: "a sentinel is down", about: "sentinels", what: "its address: dial tcp", spoil: func(e *adviceEnv) {
 			first := e.sentinel(e.master.Addr(), 2, 0)
 			var err error
 			if port, err = redisproc.FreePort(); err != nil {
@@ -136,6 +136,15 @@ func sentinelAdvice() []adviceCase {
 			}
 			e.behind(first, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		}, apply: func(e *adviceEnv, _ *printed) { e.sentinel(e.master.Addr(), 2, port) }},
+		{name: "a sentinel forgot it", about: "sentinels", what: "its address: ERR No such", spoil: func(e *adviceEnv) {
+			first, second := e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.master.Addr(), 2, 0)
+			e.behind(first, second)
+			e.on([]string{second}, "SENTINEL", "REMOVE", "master")
+			e.second = second
+		}, apply: func(e *adviceEnv, _ *printed) {
+			host, at, _ := strings.Cut(e.master.Addr(), ":")
+			e.on([]string{e.second}, "SENTINEL", "MONITOR", "master", host, at, "2")
+		}},
 		{name: "sentinels disagree", about: "sentinels", what: "disagree", spoil: func(e *adviceEnv) {
 			e.behind(e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.servers[0].Addr(), 2, 0))
 		}, apply: func(e *adviceEnv, _ *printed) {

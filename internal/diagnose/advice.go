@@ -41,7 +41,7 @@ const (
 		"held, and restart the server afterwards; if none was held, `CONFIG RESETSTAT` ends this warning"
 
 	stepFailover = "nothing: a failover works this way"
-	stepSentinel = "start that sentinel, or correct its address or its rights"
+	stepSentinel = "start that sentinel, let it monitor the master, or correct its address or its rights"
 	stepDisagree = "wait a minute; then find the sentinel that is cut off, or that monitors another master under the " +
 		"same name"
 	stepNameAll = "list exactly the sentinels that monitor it in the URL"

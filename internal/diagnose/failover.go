@@ -51,7 +51,7 @@ func (f *facts) sentinels() (rule transport.Promotion, ok bool) {
 			}
 			continue
 		}
-		text := strings.ReplaceAll(a.Err.Error(), " "+a.Addr+":", "")
+		text := sentinel.Reason(a)
 		if silent[text] == nil {
 			texts = append(texts, text)
 		}

@@ -81,7 +81,7 @@ func (f *Finder) unknown(answers []Answer, n, need int) error {
 	addrs := map[string][]string{} // by text
 	for _, a := range answers {
 		if a.Err != nil {
-			text := strings.ReplaceAll(strings.TrimPrefix(a.Err.Error(), "master is down: "), " "+a.Addr+":", "")
+			text := Reason(a)
 			addrs[text] = append(addrs[text], a.Addr)
 		}
 	}
@@ -98,6 +98,11 @@ func (f *Finder) unknown(answers []Answer, n, need int) error {
 	}
 	return fault.New(fmt.Sprintf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", n,
 		len(f.Sentinels), f.Name, need, strings.Join(texts, "; ")), cause)
+}
+
+// Reason returns the text of the error of a sentinel, without its address, and without what is said of masters.
+func Reason(a Answer) string {
+	return strings.ReplaceAll(strings.TrimPrefix(a.Err.Error(), "master is down: "), " "+a.Addr+":", "")
 }
 
 // Latest returns the place with the largest failover epoch, and the number of answers without an error. Replicas of the
