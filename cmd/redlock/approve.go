@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
@@ -49,7 +50,7 @@ func agreement(ch *change, sets []masterSet) error {
 					others = append(others, m)
 				}
 			case m.Err != nil:
-				reasons += fmt.Sprintf("; %s: %v", m.Addr, m.Err)
+				reasons += fmt.Sprintf("; %s: %s", m.Addr, diagnose.Reason(m.Addr, m.Err))
 			}
 		}
 		switch {

@@ -76,7 +76,7 @@ func TestSetsAreCountedSeparately(t *testing.T) {
 		for i, state := range states {
 			m := redlockinfo.Master{Addr: string(rune('a' + i)), State: "voting"}
 			if state != 'v' {
-				m.State, m.Err = "down", errors.New("no answer")
+				m.State, m.Err = "down", errors.New("pool: "+m.Addr+": no answer")
 			}
 			all = append(all, m)
 		}

@@ -201,8 +201,11 @@ func (s *setCall) effects(ctx context.Context, step setStep) *change {
 func (s *setCall) others(ctx context.Context) otherClients { return s.client.others(ctx, 0) }
 
 // awaitClients waits until every connected client uses the file. It returns an error that names the other clients if
-// ctx ends, and at once if one of them cannot change to the file.
+// ctx ends, and at once if one of them cannot change to the file, or if none can, because another step comes first.
 func (s *setCall) awaitClients(ctx context.Context, con *console) error {
+	if c, err := s.set.Change(ctx); err != nil || len(s.Next) == 0 && !c.OpenAll {
+		return cmp.Or(err, errors.New("redlock set: nothing was changed: the next step that is shown comes first"))
+	}
 	for shown := ""; ; {
 		o := s.others(ctx)
 		text := strings.Join(o.all(), ", ")

@@ -24,6 +24,10 @@ func TestSetChangesMasters(t *testing.T) {
 	call(t, exitDanger, "a majority is needed; see redlock set --raise", "set", "--yes", "-finish", path)
 	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--yes", "-raise", path)
 	call(t, exitDanger, "may live for another", "set", "--yes", "-finish", path)
+	early := filepath.Join(t.TempDir(), "early.json") // the clients have this file, but cannot use it yet
+	writeJSON(t, early, redlock.Configuration{Epoch: 2, Masters: f.urls})
+	call(t, exitDanger, "redlock set: nothing was changed: the next step that is shown comes first\n", "set", "--yes",
+		"-raise", early)
 	f.age(59*time.Second, nil)
 	call(t, exitDone, "5 of 5 next masters may act without the old ones\n  next  cp -p "+path+" ",
 		"set", "--yes", "-finish", path)
