@@ -222,6 +222,14 @@ func loginAdvice() []adviceCase {
 			asUser()(e)
 			e.urls[1] = "redis://lock:other@" + e.master.Addr()
 		}},
+		{name: "a disabled user", about: "rights", what: "user is disabled", spoil: func(e *adviceEnv) {
+			asUser("off")(e)
+		}, apply: func(e *adviceEnv, f *printed) {
+			if !strings.Contains(f.fix, "or those of the server") {
+				e.t.Error(f.fix)
+			}
+			e.admin("ACL", "SETUSER", "lock", "on")
+		}},
 		{name: "no file of the password", about: "rights", what: "no such file", spoil: func(e *adviceEnv) {
 			for i := range e.servers {
 				redistest.Do(e.t, e.servers[i], "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all")
@@ -272,6 +280,9 @@ func serverAdvice() []adviceCase {
 		{name: "a node of a cluster", about: "cluster", what: "it is a cluster node", spoil: func(e *adviceEnv) {
 			e.urls[1] = e.named(cluster(e.t).URL())
 		}, apply: func(e *adviceEnv, _ *printed) {
+			if _, text := e.check(); strings.Contains(text, "CROSSSLOT") { // the same cause
+				e.t.Error(text)
+			}
 			u, _ := url.Parse(e.urls[1])
 			e.urls[1] = "redis+cluster://" + u.Host + "?buckets=2"
 		}},

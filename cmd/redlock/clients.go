@@ -82,7 +82,7 @@ func (o *otherClients) texts(list ...transport.Client) []string {
 		case !c.Named:
 			texts[i] = fmt.Sprintf("a nameless connection of user %q from %s", c.User, c.Host)
 		case c.Shard != o.own.Shard:
-			texts[i] = fmt.Sprintf("%s (epoch %d, shard %q)", c.Label, c.Epoch, c.Shard)
+			texts[i] = fmt.Sprintf("%s (epoch %d, shard %s)", c.Label, c.Epoch, cmp.Or(c.Shard, "none"))
 		case c.Epoch == o.own.Epoch:
 			texts[i] = fmt.Sprintf("%s (epoch %d with another list: %s, and this one is %s)", c.Label, c.Epoch, c.List,
 				o.own.List)
@@ -107,7 +107,7 @@ func (o *otherClients) cause(arguments string) (what, risk, fix string) {
 	same := func(c transport.Client) bool { return c.Epoch == o.own.Epoch }
 	switch {
 	case slices.ContainsFunc(o.never, layout):
-		return who + fmt.Sprintf(": other shards than this client has, which are %q", o.own.Shard),
+		return who + ": this client has another number of shards: " + cmp.Or(o.own.Shard, "none"),
 			"only clients with the shards in the records acquire locks", "give all clients the same shards"
 	case !slices.ContainsFunc(o.never, same):
 		return who + fmt.Sprintf(": this list has only epoch %d, and no client goes back", o.own.Epoch),

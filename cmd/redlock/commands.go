@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/diagnose"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -169,7 +172,7 @@ func (a *app) admitFrom(ctx context.Context, c *client, from string) error {
 			affected(ctx, old.pools),
 		}, "\n"))
 		if err := con.confirm("admit", "Change the layout?", "nothing was changed"); err != nil {
-			return err
+			return &exit{exitDanger, err}
 		}
 		ctx, cancel := c.within()
 		defer cancel()
@@ -200,10 +203,9 @@ func unlocked(ctx context.Context, c *client, state string) error {
 	}
 	if len(names) > 0 {
 		failed = fmt.Errorf(
-			"%q is locked, and %d other names are: stop the clients that use the previous layout, and repeat "+
-				"the command when redlock ls --all with the previous layout lists nothing",
-			slices.Min(slices.Collect(maps.Keys(names))),
-			len(names)-1,
+			"the previous layout has %s locked, such as %q: stop the clients that use it, and repeat the command when redlock "+
+				"ls --all with it lists nothing",
+			transport.Count(len(names), "name"), slices.Min(slices.Collect(maps.Keys(names))),
 		)
 	}
 	if failed == nil {
@@ -263,7 +265,14 @@ the effects, and asks for confirmation; without a terminal, as in scripts, --yes
 			command: "max-ttl", question: "Raise the max TTL?", undone: "nothing was changed",
 			effects: []string{fmt.Sprintf("every master accepts TTLs up to %v, and does not vote for %v after each restart; "+
 				"the max TTL cannot be lowered while clients run", set, max(set, 30*time.Second))},
-		}, func(ctx context.Context) error { return admin.Of(c.Locker).RaiseMaxTTL(ctx, set) })
+		}, func(ctx context.Context) error {
+			err := admin.Of(c.Locker).RaiseMaxTTL(ctx, set)
+			if errors.Is(err, redlock.ErrNoQuorum) {
+				err = fmt.Errorf("redlock max-ttl: not every master accepts TTLs up to %v: repeat the command when all masters "+
+					"are up and admitted, before a client uses such a TTL: %w", set, err)
+			}
+			return err
+		})
 	})
 	a.addYes(cmd, func() bool { return set != 0 })
 	cmd.Flags().DurationVar(&set, "set", 0, "new max TTL")
@@ -314,7 +323,7 @@ func check(ctx context.Context, con *console, c *client, arguments string) error
 // adviceForNew returns the first step with new masters, or "" if the masters may have been used.
 func adviceForNew(v redlockinfo.Verdict) string {
 	for _, f := range v.Findings {
-		if strings.HasPrefix(f.Fix, admission.StepNew) {
+		if f.Fix == admission.StepNew {
 			return f.Fix + "\n"
 		}
 	}

@@ -259,8 +259,9 @@ func TestMaxTTLIsRaised(t *testing.T) {
 	t.Parallel()
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters agreed", "max-ttl", "--yes", "-set", "60s", "-prefix", "redlok")
-	const first = "if the masters are new, and no client has run yet, run `redlock admit` with the same masters; if " +
-		`not, check whether the clients use the prefix "redlok": no master has a record with it`
+	const first = "no master has a record with this prefix (--prefix): if it is wrong, correct it; if the masters are " +
+		"new, and no client has run yet, run `redlock admit` with the same masters; if they have restarted, wait while a " +
+		"client runs"
 	f.call(exitNoQuorum, "deployment: failure: quorum\n    0 of 3 masters vote, 2 are needed\n    risk: no lock can be "+
 		"acquired\n    fix: "+first+"\n", "check", "-prefix", "redlok")
 	f.call(exitNoQuorum, "locks can be acquired: no\n"+first+"\n", "status", "-prefix", "redlok")
@@ -276,6 +277,11 @@ func TestMaxTTLIsRaised(t *testing.T) {
 	f.call(exitDone, "max TTL 2h0m0s", "max-ttl", "--yes", "-set", "2h")
 	f.call(exitDone, "voting, max TTL 2h0m0s", "max-ttl")
 	f.call(exitDanger, "it can be lowered only while no client runs", "max-ttl", "--yes", "-set", "10s")
+	f.all("CONFIG", "SET", "repl-backlog-ttl", "0")
+	f.kill(2)
+	f.call(exitDanger, "not every master accepts TTLs up to 3h0m0s: repeat the command when all masters are up", "max-ttl",
+		"--yes", "-set", "3h")
+	f.restart(2)
 	f.all("DEL", "redlock:admission")
 	f.call(exitDone, "max TTL 10s", "admit", "-max-ttl", "10s")
 	f.call(exitDone, "locks can be acquired: yes, and one more master may fail\n", "check")
@@ -304,5 +310,5 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitDone, "3 of 3 masters vote", "admit", "--force", "--yes")
 	f.do(2, "SET", "redlock:admission", "v1 of an older program")
 	f.call(exitDanger, "redlock quarantine --master", "check")
-	f.call(exitDone, "quarantine, 30s left", "quarantine", "--yes", "-master", f.servers[2].Addr())
+	f.call(exitDone, "quarantine, 30s left, max TTL 30s: until ", "quarantine", "--yes", "-master", f.servers[2].Addr())
 }

@@ -135,17 +135,32 @@ func TestAdmitChangesNumberOfShards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change(exitDanger, fmt.Sprintf("nothing was changed: %q is locked", name), 3, 2)
+		change(exitDanger, fmt.Sprintf("nothing was changed: the previous layout has 1 name locked, such as %q", name), 3, 2)
 		if err := k.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.records("1/3", "2/3", "3/3")
+	call(t, exitDanger, "no terminal to ask for confirmation: see --yes in redlock admit --help\n",
+		append([]string{"admit", "--from", strings.Join(layout(3), " ")}, layout(2)...)...)
 	change(exitDone, "shard 2: 1 of 1 masters vote", 3, 2)
 	f.records("1/2", "2/2", "0/2")
+	// No client can have the shards in the record of a master that is in no shard.
+	call(t, exitNoQuorum, "    fix: configure this client with the shards of the other clients; only redlock admit "+
+		"--from changes them\n", "check", f.urls[2])
 	change(exitDone, "shard 2: 1 of 1 masters vote", 3, 2) // again
 	change(exitNoQuorum, "is of neither layout", 1, 3)
 	f.records("1/2", "2/2", "0/2")
 	change(exitDone, "shard 3: 1 of 1 masters vote", 2, 3)
 	f.records("1/3", "2/3", "3/3")
+}
+
+// A new shard in the list of this client is not the first sign of a deployment: the other masters have records.
+func TestNewShardIsNoNewDeployment(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 2, redisproc.Config{})
+	call(t, exitDone, "1 of 1 masters vote", "admit", f.urls[0])
+	const advice = "shard 1 of 2, shard 2 of 2: failure: quorum\n    0 of 1 masters vote, 1 are needed\n    risk: no " +
+		"lock can be acquired\n    fix: follow the advice for the masters below\n"
+	call(t, exitNoQuorum, advice, "check", f.urls[0], "/", f.urls[1])
 }

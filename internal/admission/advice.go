@@ -20,10 +20,9 @@ const (
 	StepDown    = StepMasters + "; if masters are lost for good, redlock set FILE prints what to do"
 	StepDurable = "%s, and the same in its configuration file; or leave it out of the durable masters of all clients, " +
 		"and then replace its record (redlock quarantine --master %s)"
-	StepPrefix = "check whether the clients use the prefix %q: no master has a record with it"
-
-	// StepNew comes before the other advice of a deployment of which no master has a record.
-	StepNew = "if the masters are new, and no client has run yet, run `redlock admit` with the same masters; if not, "
+	StepNew = "no master has a record with this prefix (--prefix): if it is wrong, correct it; if the masters are new, " +
+		"and no client has run yet, run `redlock admit` with the same masters; if they have restarted, wait while a " +
+		"client runs"
 
 	stepList = "correct the list of this client: name the masters of the record, by ?name= if they have other addresses " +
 		"here; to change the masters, give redlock set a file with these as masters, the new list as next, and the " +
@@ -33,7 +32,7 @@ const (
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
 	stepBefore  = "run redlock set FILE with the file of this client: it shows what the change waits for"
 	stepAbort   = "if it is to be cancelled, run redlock set --abort with the file of epoch %d; if not, use that file here"
-	stepShards  = "configure this client with the shards in the records"
+	stepShards  = "configure this client with the shards of the other clients; only redlock admit --from changes them"
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )
 

@@ -69,7 +69,7 @@ func (c *Client) Judge(report []redlockinfo.Finding) redlockinfo.Verdict {
 			list[i].Risk = strings.Replace(list[i].Risk, transport.FewerFailures, noLock, 1)
 		}
 	}
-	list = append(list, c.quorumFindings(v.Quorums, list, longest)...)
+	list = append(list, c.quorumFindings(v.Quorums, list)...)
 	order := make(map[string]int, len(c.Masters))
 	for k, m := range c.Masters {
 		order[m.Addr] = k + 1
@@ -90,8 +90,8 @@ func noVote(f redlockinfo.Finding) bool { return f.NoVote }
 
 func bySpare(a, b redlockinfo.Quorum) int { return cmp.Compare(a.Spare(), b.Spare()) }
 
-// Join returns the verdict on all shards. If all masters may be new, the first step without a quorum is to admit them:
-// none has a record, not even in another database, so no client that acquires locks is running.
+// Join returns the verdict on all shards. If no master has a record, not even in another database, no client that
+// acquires locks is running with this prefix, so the masters may be new.
 func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
 	for i, s := range shards {
 		if i == 0 || !s.CanLock || v.CanLock && s.Spare < v.Spare {
@@ -106,7 +106,7 @@ func Join(shards []redlockinfo.Verdict) (v redlockinfo.Verdict) {
 	}
 	for i := range v.Findings {
 		if f := &v.Findings[i]; f.About == "quorum" && !slices.ContainsFunc(shards, used) {
-			f.Fix = admission.StepNew + f.Fix
+			f.Fix = admission.StepNew
 		}
 	}
 	return v
@@ -196,9 +196,9 @@ func (c *Client) ofWrongList(f *redlockinfo.Finding) bool {
 }
 
 // quorumFindings returns a finding for each set of masters of which no quorum, or just a quorum, can grant a lock. If
-// the list of this client is the reason, it returns none. longest is the largest max TTL on any master.
+// the list of this client is the reason, it returns none.
 func (c *Client) quorumFindings(
-	sets []redlockinfo.Quorum, found []redlockinfo.Finding, longest time.Duration,
+	sets []redlockinfo.Quorum, found []redlockinfo.Finding,
 ) (list []redlockinfo.Finding) {
 	if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool { return f.About == "list" }) {
 		return nil
@@ -207,7 +207,7 @@ func (c *Client) quorumFindings(
 		f := redlockinfo.Finding{Master: c.Name, About: "quorum", What: q.String()}
 		switch {
 		case q.Able < q.Needed:
-			f.Severity, f.Risk, f.Fix = failure, noLock, c.way(c.View.Config.Rule.Sets()[k], found, longest)
+			f.Severity, f.Risk, f.Fix = failure, noLock, c.way(c.View.Config.Rule.Sets()[k], found)
 		case q.Able > q.Needed:
 			continue
 		case q.Able == q.N: // of one master, or of two
@@ -226,7 +226,7 @@ const moreMasters = "use three masters or more: with fewer, no failure is tolera
 const oneLess = "if one of them fails, no lock can be acquired"
 
 // way returns the step that gives a set of masters a quorum again.
-func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.Duration) string {
+func (c *Client) way(set quorum.Set, found []redlockinfo.Finding) string {
 	up := set
 	for k, i := range c.View.Config.Order {
 		if slices.ContainsFunc(found, func(f redlockinfo.Finding) bool { // others run, and refuse this client
@@ -237,12 +237,8 @@ func (c *Client) way(set quorum.Set, found []redlockinfo.Finding, longest time.D
 			up &^= quorum.One(i)
 		}
 	}
-	fresh := func(m redlockinfo.Master) bool { return m.State == redlockinfo.StateQuarantine }
-	switch {
-	case !up.MajorityOf(set):
+	if !up.MajorityOf(set) {
 		return admission.StepDown
-	case longest == 0 && slices.ContainsFunc(c.Masters, fresh):
-		return fmt.Sprintf(admission.StepPrefix, c.Prefix)
 	}
 	return admission.StepMasters
 }
@@ -273,7 +269,7 @@ func Why(m *redlockinfo.Master) string {
 	case redlockinfo.StateDown:
 		return strings.Replace(text, "master is down: ", "", 1)
 	case redlockinfo.StateQuarantine:
-		return strings.TrimPrefix(text, "the master is in quarantine, ")
+		return strings.TrimLeft(strings.TrimPrefix(text, "the master is in quarantine"), ", ")
 	}
 	return text
 }

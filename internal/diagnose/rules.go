@@ -433,7 +433,7 @@ func (f *facts) rights(prefix string) {
 	}
 	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
-		f.noVote("rights", f.may(needed, prefix), "no lock can be acquired or extended there, so "+sayNoVote, do)
+		f.noVote("rights", f.may(needed, prefix), sayNoVote, do)
 	}
 	if len(useful) > 0 {
 		f.find(warning, "rights", f.may(useful, prefix), strings.Join(costs, "; "), do)
@@ -495,7 +495,8 @@ func (f *facts) may(list []denial, prefix string) string {
 // missing is not reported: all missing rights are.
 func (f *facts) refusals() {
 	list := f.odd
-	if len(f.lacking) == 0 && f.write == "" && !f.info.Loading {
+	fits := f.info.Cluster == f.cfg.InCluster() // if not, state reports it
+	if len(f.lacking) == 0 && f.write == "" && !f.info.Loading && fits {
 		for _, d := range f.refused {
 			switch cause := fault.CauseOf(d.words); {
 			case fault.Transient(d.words), cause != fault.Unknown && cause != fault.NoSuchCommand,
