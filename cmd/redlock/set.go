@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/reconfig"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/transport/fault"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -424,7 +426,8 @@ func count(masters []redlockinfo.Master, set []string, state redlockinfo.State) 
 }
 
 // lost returns what to do if a majority of the old or of the next masters is down, or refuses this client, or nil if
-// neither is. raised reports whether a majority of the old masters has the epoch.
+// neither is. Servers that answer, as replicas or with an error, are not lost. raised reports whether a majority of the
+// old masters has the epoch.
 func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []string) {
 	for k, set := range [][]string{s.Masters, s.Next} {
 		down, needed := count(masters, set, "down"), len(set)/2+1
@@ -432,7 +435,14 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 			continue
 		}
 		title := fmt.Sprintf("%d of %d masters cannot be used, and %d are needed: redlock check shows the next step for "+
-			"each; if they are lost for good:", down, len(set), needed)
+			"each", down, len(set), needed)
+		answer := func(m redlockinfo.Master) bool {
+			return errors.Is(m.Err, fault.ErrRefused) || errors.As(m.Err, new(redis.Error))
+		}
+		if len(set)-count(slices.DeleteFunc(slices.Clone(masters), answer), set, "down") >= needed {
+			return []string{title}
+		}
+		title += "; if they are lost for good:"
 		if k == 1 && !raised {
 			return []string{title, fmt.Sprintf("  1. start the clients again with the file of epoch %d: no majority refuses "+
 				"this epoch", s.Epoch-1)}

@@ -129,6 +129,29 @@ func TestPlanOfASkippedEpoch(t *testing.T) {
 	call(t, exitNoQuorum, "fix: use the file of epoch 1, with the masters [", "check", "--config", second)
 }
 
+// New addresses of the same servers are no new masters. Nobody is told to delete the records of servers that answer.
+func TestSameServersAreNotLost(t *testing.T) {
+	t.Parallel()
+	f := newDeployment(t, 3, redisproc.Config{})
+	f.call(exitDone, "3 of 3 masters vote", "admit")
+	path := filepath.Join(t.TempDir(), "masters.json")
+	c := redlock.Configuration{Epoch: 1, Masters: f.urls}
+	for _, s := range f.servers {
+		c.Next = append(c.Next, "unix://"+s.Unix())
+	}
+	writeJSON(t, path, c)
+	code, said := command("set", "--raise", "--force", "--yes", path)
+	if code != exitNoQuorum || strings.Contains(said, "lost for good") || strings.Contains(said, "DEL ") {
+		t.Errorf("set ended with %d, and printed\n%s", code, said)
+	}
+	call(t, exitNoQuorum, "fix: use different servers, each on its own machine; a server with a new address keeps its "+
+		"name (?name=)\n", "check", "--config", path)
+	f.all("CONFIG", "SET", "requirepass", "secret")
+	if _, said := command("set", setText(t, f.urls)); !strings.Contains(said, "shows the next step for each\n") {
+		t.Errorf("set with servers that want a password printed\n%s", said)
+	}
+}
+
 // The plan repeats the flags that it was given: without them, its commands would be about another deployment.
 func TestPlanRepeatsFlags(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,7 @@ const (
 		"; else read the server's log"
 	StepHangs = "find out whether its machine runs and can be reached (network, firewall); if so, why the server hangs: " +
 		"a stopped process, swapping, a slow command (SLOWLOG), a pause (CLIENT PAUSE)"
-	StepDiffer = "use different servers, each on its own machine"
+	StepDiffer = "use different servers, each on its own machine; a server with a new address keeps its name (?name=)"
 
 	StepRefuses = "this server refuses what the scripts need: decide from its message, or use another server (Redis 6.2 " +
 		"or Valkey 7.2, or later)"
