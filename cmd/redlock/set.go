@@ -457,7 +457,8 @@ func (s *setCall) lost(masters []redlockinfo.Master, raised bool) (lines []strin
 		for _, t := range s.pools[0].Subjects() {
 			up := func(m redlockinfo.Master) bool { return m.Addr == t.Name && m.State != "down" }
 			if slices.ContainsFunc(masters, up) {
-				lines = append(lines, fmt.Sprintf("  2. %s DEL %s:admission", s.redisCLI(t.Config), s.config.Prefix))
+				record := scripts.Prefix(s.config.Prefix).Admission()
+				lines = append(lines, fmt.Sprintf("  2. %s DEL %s", s.redisCLI(t.Config), shellQuoted(record)))
 			}
 		}
 		prefix := ""

@@ -175,4 +175,5 @@ func TestPlanRepeatsFlags(t *testing.T) {
 		_ = s.Kill()
 	}
 	call(t, exitNoQuorum, "redlock admit --max-ttl 30s --prefix 'the bills', with", append(flags, path)...)
+	call(t, exitNoQuorum, " DEL 'the bills:admission'\n", append(flags, path)...)
 }
