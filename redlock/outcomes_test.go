@@ -253,23 +253,6 @@ func (w *cluster) check(c *failure, err error) {
 	}
 }
 
-// After the time that RetryAfter returns, and not earlier, a quorum of masters votes again.
-func TestRetryAfterQuarantine(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		l := w.locker()
-		w.restart(false, 0, 1, 2)
-		after(4 * time.Second)
-		left, ok := redlock.RetryAfter(errOf(l.TryLock(w.Context(), "n")))
-		if !ok {
-			w.Fatal("the time is not known")
-		}
-		after(left - time.Second)
-		w.isError(errOf(l.TryLock(w.Context(), "n")), redlock.ErrNoQuorum)
-		after(2 * time.Second)
-		must(l.TryLock(w.Context(), "n"))(w)
-	})
-}
-
 // section returns the section of a Markdown file with this title.
 func section(t *testing.T, file, title string) string {
 	t.Helper()

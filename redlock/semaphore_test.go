@@ -185,27 +185,6 @@ func TestCallsOfOneLockerShareSlots(t *testing.T) {
 	})
 }
 
-// A call with the context of a slot re-enters that slot on request, and does not acquire a second one.
-func TestSlotIsReentered(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		s := w.locker().Semaphore("n", 3)
-		k := must(s.Acquire(w.Context()))(w)
-		for _, call := range []func(context.Context, ...redlock.LockOption) (*redlock.Lock, error){s.TryAcquire, s.Acquire} {
-			sent := len(w.wire.sent())
-			w.isError(errOf(call(k.Context(w.Context()))), redlock.ErrReentry)
-			equal(w, len(w.wire.sent()), sent, "messages")
-			again, err := call(k.Context(w.Context()), redlock.WithReentry())
-			if err != nil || again.Slot() != k.Slot() || again.Token() != k.Token() {
-				w.Fatalf("the re-entry returned %v, %v", again, err)
-			}
-			w.noError(again.Unlock(w.Context()))
-		}
-		w.noError(k.Unlock(w.Context()))
-		w.isError(errOf(s.Acquire(k.Context(context.WithoutCancel(w.Context())))), redlock.ErrReleased)
-		w.nothingLeft(slotsOf(3)...)
-	})
-}
-
 // A slot that lingers at one client is given to another client that waits for a slot. The client at which a slot
 // lingers can acquire that slot again without sending a message.
 func TestSlotLingers(t *testing.T) {

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -117,46 +116,6 @@ func TestValueReachesAllMasters(t *testing.T) {
 		w.must(k.SetValue(w.Context(), ""))
 		have("", "", "", "", "")
 		w.noError(k.Unlock(w.Context()))
-	})
-}
-
-// Each kind of call gives its function the lock that owns the context, with a token, some validity, and, unless it is
-// of an RWLock, a value; a re-entry sets the value of the lock.
-func TestFunctionGetsItsLock(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		l := w.locker()
-		calls := 0
-		has := func(ctx context.Context, lock *redlock.Lock) error {
-			calls++
-			if k, ok := redlock.FromContext(ctx); !ok || k != lock || k.Token() <= 0 || k.Remaining() <= 0 || k.Err() != nil {
-				w.Errorf("the function has %+v, and its context %+v", lock, k)
-			}
-			return nil
-		}
-		set := func(value string) func(context.Context, *redlock.Lock) error {
-			return func(ctx context.Context, lock *redlock.Lock) error {
-				w.must(lock.SetValue(ctx, value))
-				i := must(l.Inspect(ctx, lock.Name()))(w)
-				if lock.Slot() > 0 {
-					i.Value = i.Slots[lock.Slot()-1].Value
-				}
-				equal(w, i.Value, value, "value")
-				return has(ctx, lock)
-			}
-		}
-		w.must(l.Do(w.Context(), "n", set("do")))
-		w.must(l.TryDo(w.Context(), "n", set("try do")))
-		w.must(l.Lead(w.Context(), "n", set("lead")))
-		w.must(l.Semaphore("s", 1).Do(w.Context(), set("slot")))
-		w.must(l.RWLock("rw").Do(w.Context(), has))
-		w.must(l.RWLock("rw").DoRead(w.Context(), has))
-		w.must(l.DoAll(w.Context(), []string{"a"}, func(ctx context.Context, locks *redlock.Locks) error {
-			return set("all")(ctx, locks.Of("a"))
-		}))
-		w.must(l.Do(w.Context(), "n", func(ctx context.Context, _ *redlock.Lock) error {
-			return l.Do(ctx, "n", set("inner"), redlock.WithReentry())
-		}))
-		equal(w, calls, 8, "calls")
 	})
 }
 
