@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -123,16 +122,5 @@ func TestFairCallOfNewClientQueuesLast(t *testing.T) {
 		late := w.goLock(w.Context(), w.newLocker(w.pool()), "x", redlock.WithFair()) // does not know the time yet
 		after(2 * time.Second)
 		w.inOrder(held, []*call{old, late})
-	})
-}
-
-// A fair call whose context ends before the masters are known does not block the queue.
-func TestFairCallCancelledEarlyLeavesQueue(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		w.hang()
-		l := w.newLocker(w.pool())
-		w.isError(errOf(l.Lock(w.withTimeout(10*time.Millisecond), "x", redlock.WithFair())), context.DeadlineExceeded)
-		w.resume()
-		w.noError(l.Do(w.withTimeout(time.Minute), "x", nothing))
 	})
 }

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/client"
@@ -161,28 +160,4 @@ func TestHandoffsAreBounded(t *testing.T) {
 			w.nothingLeft("n")
 		})
 	}
-}
-
-// A hold that was re-entered is handed off only by the last Unlock.
-func TestLastUnlockHandsOff(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		p := w.peer("p")
-		k := must(p.Lock(w.Context(), "n"))(w)
-		inner := must(p.Lock(k.Context(w.Context()), "n", redlock.WithReentry()))(w)
-		c := w.goLock(w.Context(), p, "n", unpolled)
-		w.noError(k.Unlock(w.Context()))
-		after(time.Second)
-		if c.returned() {
-			w.Fatal("handed off while it is still held")
-		}
-		w.noError(inner.Unlock(w.Context()))
-		next, took := c.timed(time.Second)
-		equal(w, took, 0, "elapsed time")
-		synctest.Wait()
-		if _, depth, _ := w.masters.Master(0).Holds("n"); depth != 1 {
-			w.Errorf("the depth is %d, want 1", depth)
-		}
-		w.noError(next.Unlock(w.Context()))
-		w.nothingLeft("n")
-	})
 }

@@ -229,18 +229,6 @@ func (p *peer) cut(which ...int) {
 	}
 }
 
-// mustNotTake fails the test if p acquires "x" while held is valid, or if held is not valid.
-func (p *peer) mustNotTake(held *redlock.Lock) {
-	p.cluster.Helper()
-	other, err := p.TryLock(p.cluster.Context(), "x")
-	if err == nil && held.Err() == nil && held.Remaining() > 0 {
-		p.cluster.Errorf("two holders: the locks are valid for %v and %v", held.Remaining(), other.Remaining())
-	}
-	if held.Err() != nil || held.Remaining() <= 0 {
-		p.cluster.Errorf("the first lock has ended too early: %v", held.Err())
-	}
-}
-
 // deafen ends the subscriptions of p, and every new subscription until hear is called.
 func (p *peer) deafen() {
 	p.mu.Lock()
