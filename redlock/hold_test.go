@@ -163,22 +163,6 @@ func TestMaxHoldWakesLocalWaiterFirst(t *testing.T) {
 	})
 }
 
-// H169: at the max hold, the min hold keeps the name for the rest of its time. This includes a lock that has ended
-// before the call returned it, which is not kept.
-func TestMinHoldAfterMaxHold(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		p, other := w.peer("p", redlock.WithTTL(30*time.Second)), w.locker()
-		end := time.Now().Add(minHold)
-		k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold), redlock.WithMaxHold(time.Second)))(w)
-		after(1100 * time.Millisecond)
-		if !w.kept(other, "n") {
-			w.Error("the name is not kept")
-		}
-		w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
-		w.keptUntil(other, "n", end, true)
-	})
-}
-
 // H169: if the masters cannot be reached at the max hold, the release is sent when they are back. The log says that the
 // lock reached its max hold, and does not call it lost.
 func TestMaxHoldReleaseIsResent(t *testing.T) {

@@ -51,6 +51,10 @@ func TestMinHoldKeepsName(t *testing.T) {
 		"unlocked":         func(w *cluster, _ *peer, k *redlock.Lock) { w.noError(k.Unlock(w.Context())) },
 		"its Locker ended": func(w *cluster, p *peer, _ *redlock.Lock) { _ = p.Close() },
 		"its client died":  func(_ *cluster, p *peer, _ *redlock.Lock) { p.kill() },
+		"its max hold was reached": func(w *cluster, _ *peer, k *redlock.Lock) { // H169
+			after(6 * time.Second)
+			w.isError(k.Unlock(w.Context()), redlock.ErrMaxHold)
+		},
 		"unlocked on only two of five masters": func(w *cluster, _ *peer, k *redlock.Lock) {
 			w.hang(0, 1, 2)
 			_ = k.Unlock(w.Context())
@@ -74,7 +78,8 @@ func TestMinHoldKeepsName(t *testing.T) {
 		subtest(t, how, 5, func(w *cluster) {
 			p, other := w.peer("p"), w.peer("other")
 			until := time.Now().Add(minHold)
-			k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second)))(w)
+			k := must(p.Lock(w.Context(), "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second),
+				redlock.WithMaxHold(6*time.Second)))(w)
 			after(time.Second)
 			if w.kept(other.Locker, "n") {
 				w.Error("a held name is reported as kept")
