@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,6 +135,9 @@ func TestCampaignsThatEnd(t *testing.T) {
 		after(time.Minute)
 		w.must(l.Close())
 		w.isError(<-standby, redlock.ErrClosed)
+		for h, err := range l.Watch(w.Context(), "boss") {
+			w.Errorf("Watch of a closed Locker reported %v, %v", h, err)
+		}
 		l = w.newLocker(p, redlock.WithTries(1))
 		w.must(l.WaitReady(w.Context()), p.Close())
 		w.isError(<-w.campaign(w.Context(), l, 1, terms), pool.ErrClosed)
@@ -207,30 +209,6 @@ func TestLeaderEndsBeforeNextLeads(t *testing.T) {
 		w.isError(<-endedFirst, context.Canceled)
 		w.isError(<-endedSecond, context.Canceled)
 		w.wantFree("boss")
-	})
-}
-
-// Close ends the context of a leader, and the campaign of a client that does not lead.
-func TestCloseEndsLeaders(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		terms := make(chan term, 2)
-		first, second := w.locker(), w.locker()
-		endedFirst, endedSecond := w.campaign(w.Context(), first, 1, terms), w.campaign(w.Context(), second, 2, terms)
-		one := <-terms
-		var wg sync.WaitGroup
-		for _, l := range []*redlock.Locker{first, second} {
-			wg.Go(func() { _ = l.Close() })
-		}
-		synctest.Wait()
-		w.isError(context.Cause(one.ctx), redlock.ErrClosed)
-		one.leave <- one.ctx.Err()
-		wg.Wait()
-		w.isError(<-endedFirst, redlock.ErrClosed)
-		w.isError(<-endedSecond, redlock.ErrClosed)
-		w.isError(errOf(second.Lock(w.Context(), "x")), redlock.ErrClosed)
-		for h, err := range second.Watch(w.Context(), "boss") {
-			w.Errorf("Watch of a closed Locker reported %v, %v", h, err)
-		}
 	})
 }
 

@@ -57,22 +57,6 @@ func TestReadersAndWritersKeepOrder(t *testing.T) {
 	})
 }
 
-func TestDeadReaderFreesItsShare(t *testing.T) {
-	virtual(t, 5, func(w *cluster) {
-		lives := must(w.locker().RWLock("x").RLock(w.Context(), redlock.WithTTL(3*time.Second)))(w) // extended each second
-		dying := w.locker().RWLock("x")
-		dead := must(dying.RLock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false)))(w)
-		after(2 * time.Second)
-		w.noError(lives.Unlock(w.Context()))
-		w.isError(errOf(w.locker().RWLock("x").TryLock(w.Context())), redlock.ErrHeld)
-		began := time.Now()
-		k := must(w.locker().RWLock("x").Lock(w.Context()))(w)
-		w.wantSince(began, 2*time.Second)
-		w.isError(dead.Err(), redlock.ErrLost)
-		w.noError(k.Unlock(w.Context()))
-	})
-}
-
 func TestDowngrade(t *testing.T) {
 	virtual(t, 5, func(w *cluster) {
 		l := w.locker()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -548,30 +547,4 @@ func TestWinnerLeavesQueues(t *testing.T) {
 			w.noError(won.Unlock(w.Context()))
 		})
 	}
-}
-
-// A waiting call whose attempts win too late continues to wait, so it stays in the queue of a master that refuses them.
-func TestWaiterWhoseWinIsTooLateStaysInQueues(t *testing.T) {
-	virtual(t, 3, func(w *cluster) {
-		must(w.locker().Lock(w.Context(), "n", redlock.WithTTL(30*time.Second), redlock.WithExtension(false)))(w)
-		c := w.peer("waiter")
-		waiting := w.goLock(w.withTimeout(10*time.Second), c, "n", redlock.WithTTL(200*time.Millisecond))
-		after(time.Second)
-		w.masters.Master(0).Evict("n")
-		w.masters.Master(1).Evict("n")
-		w.delay(120*time.Millisecond, 0, 1) // more than the half of the TTL that must be left
-		after(2 * time.Second)
-		absent := 0
-		for range 1000 {
-			after(time.Millisecond)
-			if !slices.Contains(w.masters.Master(2).Keys(), defaultPrefix.Queue("n")) {
-				absent++
-			}
-		}
-		if absent > 0 {
-			w.Errorf("the waiter was absent for %d ms of a second", absent)
-		}
-		w.delay(0)
-		w.noError(waiting.mustLock(5 * time.Second).Unlock(w.Context()))
-	})
 }
