@@ -23,11 +23,9 @@ func TestUnlockWithDeadContextReleases(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		subtest(t, delay.String(), 3, func(w *cluster) {
 			k := must(w.locker().Lock(w.Context(), "a"))(w)
-			ctx, cancel := context.WithCancel(w.Context())
-			cancel()
 			w.delay(delay)
 			start := time.Now()
-			err := k.Unlock(ctx)
+			err := k.Unlock(deadContext())
 			if delay == 0 && err != nil {
 				w.Error(err)
 			}
@@ -256,8 +254,7 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 		w.isError(err, context.Canceled, errWhy, redlock.ErrNoQuorum)
 		w.notError(err, context.DeadlineExceeded, redlock.ErrHeld)
 
-		timed := w.withTimeout(time.Second)
-		_, err = l.Lock(timed, "a")
+		_, err = l.Lock(w.withTimeout(time.Second), "a")
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
 		w.notError(err, context.Canceled)
 		var m *transport.Error
@@ -271,15 +268,12 @@ func TestCancelledAndExhaustedErrorsDiffer(t *testing.T) {
 		w.refuse("")
 
 		w.masters.Take("a", 20*time.Second)
-		timed = w.withTimeout(time.Second)
-		_, err = l.Lock(timed, "a")
+		_, err = l.Lock(w.withTimeout(time.Second), "a")
 		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
 		w.notError(err, redlock.ErrNoQuorum)
 
-		dead, cancel2 := context.WithCancel(w.Context())
-		cancel2()
 		w.wire.clear()
-		w.isError(errOf(l.Lock(dead, "b")), context.Canceled)
+		w.isError(errOf(l.Lock(deadContext(), "b")), context.Canceled)
 		equal(w, len(w.wire.sent("acquire")), 0, "acquires with a dead context")
 	})
 }

@@ -205,8 +205,7 @@ func TestPendingAdmitRejectsForgetfulMaster(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
 		w.masters.Master(2).Stop() // this master starts later than the others
 		operator := w.peer("client")
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
+		ctx, cancel := context.WithCancel(w.Context())
 		done := make(chan error, 1)
 		go func() { done <- admin.Of(operator.Locker).Admit(ctx) }()
 		after(time.Second)

@@ -51,9 +51,7 @@ var hearCases = []struct {
 	{"forced release, not extended", []redlock.LockOption{redlock.WithExtension(false)},
 		func(w *cluster, _ *peer) { w.forceRelease(w.locker(), "n") }, 3 * trip},
 	{"another client has it", nil, func(w *cluster, _ *peer) {
-		for i := range 3 {
-			w.masters.Master(i).Evict("n")
-		}
+		w.evict("n", 0, 1, 2)
 		must(w.locker().Lock(w.Context(), "n"))(w)
 	}, 4 * trip},
 	{"no inbox", nil, func(w *cluster, p *peer) {

@@ -419,9 +419,7 @@ func TestReconnectIsNoWarning(t *testing.T) {
 		var book logbook
 		w.locker(book.option())
 		after(time.Second)
-		for i := range 3 {
-			w.masters.Master(i).CutConnections()
-		}
+		w.cutConnections()
 		after(5 * time.Second)
 		w.noLog(&book)
 		w.masters.Master(0).Stop()
@@ -498,8 +496,7 @@ func TestLogReportsMastersAndLosses(t *testing.T) {
 		lost(lock, "too few masters still have it")
 
 		lock = must(l.Lock(w.Context(), "x"))(w)
-		w.masters.Master(0).Stop()
-		w.masters.Master(1).Stop()
+		w.stop(0, 1)
 		lost(lock, "no majority extended it in time")
 
 		w.restart(false, 0, 1)
@@ -549,45 +546,33 @@ func TestCommonMistakesAreExplained(t *testing.T) {
 		orphan := w.newLocker(gone)
 		after(time.Second)
 		_ = gone.Close()
-		short := func() context.Context {
-			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-			w.Cleanup(cancel)
-			return ctx
-		}
 		since := time.UnixMicro(lock.Token()).UTC().Format(time.DateTime + " MST")
 		for _, one := range []struct {
 			mistake string
 			do      func() error
 			want    string
 		}{
-			{"a TTL above the max TTL", func() error {
-				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
-				return err
-			},
+			{"a TTL above the max TTL",
+				func() error { return errOf(l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))) },
 				"redlock: TTL 1m0s is above the max TTL 30s: a held lock is extended in the background, so it needs no long " +
 					"TTL: leave it out; only if the name must stay locked for 1m0s after its holder has died, raise the max " +
 					"TTL of the masters (redlock max-ttl --set 1m0s URL...), then that of all clients"},
-			{"a TTL for a long job", func() error {
-				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(48*time.Hour))
-				return err
-			},
+			{"a TTL for a long job",
+				func() error { return errOf(l.Lock(w.Context(), "z", redlock.WithTTL(48*time.Hour))) },
 				"redlock: TTL 48h0m0s is above the max TTL 30s: a held lock is extended in the background, so it needs no " +
 					"long TTL: leave it out"},
-			{"locking again without the context of the lock", func() error {
-				_, err := l.Lock(short(), "x")
-				return err
-			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
-				", by another call of this Locker; expires in T unless extended"},
-			{"a name that another holds", func() error {
-				_, err := other.TryLock(w.Context(), "x")
-				return err
-			}, `redlock: try lock "x": held by another; 0 of 3 masters agreed, quorum is 2; held by "web-1" since ` + since +
-				"; expires in T unless extended"},
-			{"a closed pool", func() error {
-				_, err := orphan.Lock(w.Context(), "x")
-				return err
-			}, `redlock: lock "x": the pool is closed; 0 of 3 masters can grant a lock, quorum is 2; ` +
-				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
+			{"locking again without the context of the lock",
+				func() error { return errOf(l.Lock(w.withTimeout(time.Second), "x")) },
+				`redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` +
+					since + ", by another call of this Locker; expires in T unless extended"},
+			{"a name that another holds",
+				func() error { return errOf(other.TryLock(w.Context(), "x")) },
+				`redlock: try lock "x": held by another; 0 of 3 masters agreed, quorum is 2; held by "web-1" since ` +
+					since + "; expires in T unless extended"},
+			{"a closed pool",
+				func() error { return errOf(orphan.Lock(w.Context(), "x")) },
+				`redlock: lock "x": the pool is closed; 0 of 3 masters can grant a lock, quorum is 2; ` +
+					"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
 		} {
 			if err := one.do(); err == nil || remaining.ReplaceAllString(err.Error(), "expires in T") != one.want {
 				w.Errorf("%s:\n%v\nwant:\n%s", one.mistake, err, one.want)

@@ -70,9 +70,7 @@ func TestMinHoldKeepsName(t *testing.T) {
 			w.noError(k.Unlock(w.Context()))
 		},
 		"unlocked with a context that has ended": func(w *cluster, _ *peer, k *redlock.Lock) {
-			ctx, cancel := context.WithCancel(w.Context())
-			cancel()
-			_ = k.Unlock(ctx)
+			_ = k.Unlock(deadContext())
 		},
 	} {
 		subtest(t, how, 5, func(w *cluster) {

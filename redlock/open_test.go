@@ -65,8 +65,7 @@ func TestWaitEndsWithSharedPool(t *testing.T) {
 					} else {
 						time.AfterFunc(10*time.Millisecond, func() { _ = p.Close() })
 					}
-					ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-					defer cancel()
+					ctx := w.withTimeout(time.Minute)
 					err := wait(ctx, l)
 					if !errors.Is(err, redlock.ErrClosed) || ctx.Err() != nil || strings.Contains(err.Error(), "closed (") {
 						w.Errorf("got %v", err)
@@ -138,11 +137,9 @@ func TestConcurrentCloseAndShutdown(t *testing.T) {
 // Shutdown with a context that has ended closes a Locker that is not in use, without an error.
 func TestShutdownOfUnusedLocker(t *testing.T) {
 	virtual(t, 3, func(w *cluster) {
-		over, cancel := context.WithCancel(w.Context())
-		cancel()
 		l := w.opened()
 		after(time.Second) // until the probe of WaitReady has been released
-		w.noError(l.Shutdown(over))
+		w.noError(l.Shutdown(deadContext()))
 	})
 }
 

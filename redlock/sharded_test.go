@@ -368,9 +368,7 @@ func TestCallsAboutAllMasters(t *testing.T) {
 		if about < 0 || findings[about].Master != "shard 2 of 2" {
 			w.Errorf("Check found %+v", findings)
 		}
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err = g.WaitReady(short)
+		err = g.WaitReady(w.withTimeout(time.Second))
 		w.says(err, redlock.ErrNoQuorum, "shard 2 of 2: ")
 		if strings.Contains(err.Error(), "shard 1 of 2") {
 			w.Errorf("the error names shard 1, which is ready: %v", err)
