@@ -130,6 +130,7 @@ func TestMaxHoldReleases(t *testing.T) {
 		subtest(t, how, 5, func(w *cluster) {
 			p, other := w.peer("p", redlock.WithTTL(ttl)), w.peer("other")
 			k, began := hang(w, p), time.Now()
+			synctest.Wait() // until the last masters have the lock, too
 			wait := other.RWLock("n").Lock
 			if w.masters.Master(0).Kind("n") == "" {
 				wait = func(ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {

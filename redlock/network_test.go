@@ -39,6 +39,7 @@ type peer struct {
 	tamper func(master int, payload string) []string // nil: all messages pass
 	late   func(master int) time.Duration            // delays of the client's messages; nil: none
 	held   map[int]chan struct{}                     // by master; closed to let the messages to it pass
+	answer lie                                       // replaces replies; nil: none
 }
 
 var errKilled = errors.New("the client is dead")
@@ -267,6 +268,9 @@ type peerConn struct {
 	in     *bufio.Reader
 	out    bytes.Buffer // bytes from the master, after tampering
 
+	mu     sync.Mutex
+	rest   []byte // the start of an incomplete command
+	open   []sent // commands without a reply yet, for answer
 	once   sync.Once
 	closed chan struct{}
 }
@@ -286,6 +290,9 @@ func (c *peerConn) Write(b []byte) (int, error) {
 	if mute {
 		return len(b), nil
 	}
+	if c.p.answer != nil {
+		c.record(b)
+	}
 	if bytes.Contains(b, []byte("\r\nSUBSCRIBE\r\n")) {
 		c.p.mu.Lock()
 		c.p.conns[c] = true
@@ -299,6 +306,32 @@ func (c *peerConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// record adds the commands in b to c.open.
+func (c *peerConn) record(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest = append(c.rest, b...)
+	for args, used := parseCommand(c.rest); used > 0; args, used = parseCommand(c.rest) {
+		c.rest = c.rest[used:]
+		c.open = append(c.open, sent{master: c.master, args: args})
+	}
+}
+
+// replaced returns the text that replaces a reply, or the reply itself.
+func (c *peerConn) replaced(reply string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == 0 { // a message of a subscription
+		return reply
+	}
+	s := c.open[0]
+	c.open = c.open[1:]
+	if text, ok := c.p.answer(&s, reply); ok {
+		return text
+	}
+	return reply
+}
+
 func (c *peerConn) Read(b []byte) (int, error) {
 	for c.out.Len() == 0 {
 		value, err := redistest.ReadReply(c.in)
@@ -308,6 +341,10 @@ func (c *peerConn) Read(b []byte) (int, error) {
 		c.p.mu.Lock()
 		tamper := c.p.tamper
 		c.p.mu.Unlock()
+		if c.p.answer != nil {
+			c.out.WriteString(c.replaced(value))
+			continue
+		}
 		channel, payload, isMessage := asMessage(value)
 		if !isMessage || tamper == nil {
 			c.out.WriteString(value)
