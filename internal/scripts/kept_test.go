@@ -8,38 +8,38 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// On a real server: the fence is an hour ahead; a lease with a TTL of 1 s, and a lease that is kept for 1 s.
-func TestFenceAheadDoesNotKeepLease(t *testing.T) {
-	for _, keeps := range []bool{false, true} {
-		c := onServer(t)
-		fence := c.now() + 3600*second
-		c.must("HSET", prefix.Lock("a"), scripts.FieldFence, fence)
-		c.must("PEXPIRE", prefix.Lock("a"), 3675000)
-		id := grant(me, 1)
-		c.want(quorum.Granted, enc.Acquire(keys("a"), id, term(time.Second, c.now()), fence+1, fence+1, 1, nil))
-		if keeps {
-			c.release("a", scripts.Ending{Leases: []string{id}, Keep: term(time.Second, c.now())})
+// On a real server: a lease counts for its TTL or its minimum hold, and no longer, also if the fence is an hour ahead,
+// and if another program has removed the TTL of the key before the lock is unlocked.
+func TestLeaseEndsInTime(t *testing.T) {
+	for what, c := range map[string]struct{ ahead, keeps, persists bool }{
+		"fence ahead":                    {ahead: true},
+		"fence ahead, with minimum hold": {ahead: true, keeps: true},
+		"no TTL, with minimum hold":      {keeps: true, persists: true},
+	} {
+		server, id := onServer(t), grant(me, 1)
+		first, lock := server.now(), prefix.Lock("a")
+		if c.ahead {
+			first += 3600 * second
+			server.must("HSET", lock, scripts.FieldFence, first-1)
+			server.must("PEXPIRE", lock, 3675000)
 		}
-		c.must("PEXPIRE", prefix.Lock("a"), c.left(prefix.Lock("a"))-2000) // as two seconds later
-		if h := c.inspect("a"); h.ID != "" {
-			t.Errorf("kept %v: a second after its end, the lease counts for %v", keeps, h.Left)
+		lasts := term(time.Second, server.now())
+		if c.keeps {
+			lasts = term(ttl, server.now())
 		}
-	}
-}
-
-// On a real server: the TTL of the hash was removed before a lock with a minimum hold is unlocked.
-func TestMinHoldWithoutTTL(t *testing.T) {
-	c := onServer(t)
-	id, now := grant(me, 1), c.now()
-	c.want(quorum.Granted, acquire("a", id, now))
-	c.must("PERSIST", prefix.Lock("a"))
-	c.release("a", scripts.Ending{Leases: []string{id}, Keep: term(time.Second, c.now())})
-	c.must("PEXPIRE", prefix.Lock("a"), c.left(prefix.Lock("a"))-2000) // as two seconds later
-	if h := c.inspect("a"); h.ID != "" {
-		t.Errorf(
-			"a second after the end of the minimum hold the lease counts for %v, PTTL %v",
-			h.Left,
-			c.must("PTTL", prefix.Lock("a")),
-		)
+		server.want(quorum.Granted, enc.Acquire(keys("a"), id, lasts, first, first, 1, nil))
+		if c.persists {
+			server.must("PERSIST", lock)
+		}
+		if c.keeps {
+			server.release("a", scripts.Ending{Leases: []string{id}, Keep: term(time.Second, server.now())})
+		}
+		if h := server.inspect("a"); h.ID != id || h.Left > time.Second || server.left(lock) < 0 {
+			t.Errorf("%s: at first, the lease is %+v, and the key has the TTL %d", what, h, server.left(lock))
+		}
+		server.must("PEXPIRE", lock, server.left(lock)-2000) // as two seconds later
+		if h := server.inspect("a"); h.ID != "" {
+			t.Errorf("%s: a second after its end, the lease counts for %v", what, h.Left)
+		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/must"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -71,16 +70,4 @@ func TestAdviceOfMissingCommands(t *testing.T) {
 			t.Errorf("the advice for %v is %q, %q", err, about, do)
 		}
 	}
-}
-
-func TestIPv6Address(t *testing.T) {
-	server := startServer(t)
-	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
-		t.Skipf("needs IPv6: %v", err)
-	} else {
-		_ = l.Close()
-	}
-	// The server listens on IPv4 only.
-	addr := redistest.Answer(t, "::1", func(in net.Conn) { redistest.Relay(in, server.Addr(), nil) })
-	waitUp(t, open(t, []string{"redis://" + addr}))
 }

@@ -153,38 +153,9 @@ func TestHeartbeatOfEndedSessionIsSentAgain(t *testing.T) {
 }
 
 // H151: after its slot has moved, a bucket subscribes on the node that now has the slot. A script considers a waiter
-// dead if its message reaches no connection to the node that runs the script.
+// dead if its message reaches no connection to the node that runs the script. If the queried node does not know of the
+// move yet, the subscription is made on the node that had the slot, and moves to the node with the slot later.
 func TestSubscriptionFollowsTheSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second := &fakeNode{lastMove: math.MaxInt}, &fakeNode{lastMove: math.MaxInt}
-		first.begin("a1")
-		second.begin("a2")
-		p := openNodes(t, 1, func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if addr == "n2:7000" {
-				return second.dial(ctx, network, addr)
-			}
-			return first.dial(ctx, network, addr)
-		})[0]
-		sub := p.Subscribe("inbox", newEar())
-		defer sub.Close()
-		settle(time.Second)
-		if first.subscribers() != 1 || second.subscribers() != 0 {
-			t.Fatal("there is no subscription on the node with the slot")
-		}
-		first.set(func() { first.owner = "n2:7000" })
-		settle(3 * DefaultHeartbeat)
-		if event := state(p, 0); event.Info.RunID != "a2" {
-			t.Fatalf("the bucket did not follow its slot: %+v", event)
-		}
-		if second.subscribers() != 1 || sub.Confirmed() != 1 {
-			t.Error("there is no subscription on the node that now has the slot")
-		}
-	})
-}
-
-// H151: the queried node does not know of the move of a slot yet. The subscription is then made on the node that had
-// the slot, and moves to the node with the slot later.
-func TestSubscriptionFollowsInSpiteOfAStaleNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := map[string]*fakeNode{}
 		for id, addr := range map[string]string{"a0": "n1:7000", "a1": "n2:7000", "a2": "n3:7000"} {

@@ -40,13 +40,3 @@ func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 		t.Errorf("CLIENT LIST does not show the name of the library:\n%s", list)
 	}
 }
-
-// A master votes even if the server does not know the command that sets names.
-func TestNamesAreOptional(t *testing.T) {
-	p := open(t, []string{newServer(t, "--rename-command", "CLIENT", "").URL()})
-	waitUp(t, p)
-	p.SetClientName(1, &ClientName{Label: "web-1"})
-	if err := ask(t, p, 0); err != nil {
-		t.Error(err)
-	}
-}

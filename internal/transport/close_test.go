@@ -65,19 +65,6 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 	})
 }
 
-// Close ends an attempt to connect in any phase.
-func TestCloseWhileConnecting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial), WithDialTimeout(time.Hour))
-		pass(time.Second)
-		start := time.Now()
-		_ = p.Close()
-		if took := time.Since(start); took != 0 {
-			t.Errorf("Close took %v", took)
-		}
-	})
-}
-
 // Receiver.Reply may call Send, Pending and AddPending, also while the Transport is being closed. Each call is
 // answered.
 func TestCloseUnderLoad(t *testing.T) {
@@ -168,6 +155,7 @@ func TestTransient(t *testing.T) {
 		&Error{Err: redis.Error("OOM command not allowed")}: {true, true},
 		&Error{Err: redis.Error("WRONGTYPE x")}:             {false, true},
 		&Error{Err: fault.ErrTimeout}:                       {false, false},
+		&Error{Err: fault.Down(redis.Error("LOADING x"))}:   {false, false}, // it ended the connection
 	} {
 		if got := [2]bool{Transient(err), Answered(err)}; got != want {
 			t.Errorf("Transient and Answered of %v are %v", err, got)

@@ -3,8 +3,6 @@ package transport
 import (
 	"context"
 	"net"
-	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,42 +98,4 @@ func TestFarMasterIsConnected(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The identity of the server is checked once per heartbeat interval, even before the session is opened, while pending
-// releases are sent.
-func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newFake("a1")
-		var away atomic.Bool
-		d := farAway(srv.dial, 200*time.Millisecond)
-		p := open(t, []string{"redis://m1"}, WithClock(clock.Runtime()), WithDialer(func(ctx context.Context, n,
-			a string) (net.Conn, error) {
-			if away.Load() {
-				return nil, net.ErrClosed
-			}
-			return d(ctx, n, a)
-		}))
-		pass(time.Second)
-		away.Store(true)
-		srv.cut()
-		const pending = 40_000 // they take longer than a heartbeat interval
-		for i := range pending {
-			p.AddPending(0, pendingRelease(strconv.Itoa(i), 7, "a"))
-		}
-		pass(2 * time.Second)
-		away.Store(false)
-		for p.Pending(0) == pending {
-			pass(10 * time.Millisecond)
-		}
-		srv.set(func() { srv.runID = "b2" })
-		start := time.Now()
-		for state(p, 0).Session == 0 {
-			pass(10 * time.Millisecond)
-		}
-		if id := state(p, 0).Info.RunID; id != "b2" {
-			t.Errorf("the identity is still %q, %v after the change", id, time.Since(start))
-		}
-		_ = p.Close()
-	})
 }

@@ -53,9 +53,10 @@ func FuzzURL(f *testing.F) {
 
 // Any INFO can be parsed. The verdict on the INFO is nil or an error that matches fault.ErrRefused.
 func FuzzInfo(f *testing.F) {
-	f.Add("redis_version:7.0.15\r\nrun_id:a\r\nmaster_replid:b\r\nrole:master\r\nmaxmemory:0\r\nserver_time_usec:1\r\n")
+	f.Add("redis_version:7.0.15\r\nrun_id:a\r\nmaster_replid2:b\r\nrole:master\r\nmaxmemory:0\r\nserver_time_usec:1\r\n")
+	f.Add("run_id:a\r\nmaster_replid2:b\r\nserver_time_usec:1")
 	f.Add("run_id:\nrole:slave\n\n::\nmaxmemory:9223372036854775808\r\nloading:1")
-	f.Add("maxmemory_policy:allkeys-lru\r\nmaxmemory:1\r\nrun_id:x\r\nmaster_replid:y\r\nrole:master")
+	f.Add("maxmemory_policy:allkeys-lru\r\nmaxmemory:1\r\nrun_id:x\r\nmaster_replid2:y\r\nrole:master")
 	f.Fuzz(func(t *testing.T, text string) {
 		fields := InfoFields(text)
 		info := infoOf(fields)

@@ -78,27 +78,11 @@ func TestPendingReleasesAreMergedAndSentFirst(t *testing.T) {
 	})
 }
 
-// If a master is up, pending releases are sent with the next heartbeat.
-func TestPendingReleasesAreSentOnTheHeartbeat(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		p.AddPending(0, pendingRelease("n", 7, "a"))
-		synctest.Wait()
-		if len(srv.calls()) != 0 || p.Pending(0) != 1 {
-			t.Error("the release was sent before the heartbeat, or is not pending")
-		}
-		pass(3100 * time.Millisecond)
-		synctest.Wait()
-		if len(releaseCalls(srv)) != 1 || p.Pending(0) != 0 {
-			t.Errorf("the release calls are %v, and %d releases are pending", releaseCalls(srv), p.Pending(0))
-		}
-	})
-}
-
 // H56: after a transient error the release stays pending. After any other error it is dropped.
 func TestTransientErrorsKeepReleasePending(t *testing.T) {
 	for reply, stays := range map[string]bool{
 		"-OOM command not allowed": true, "-MISCONF errors": true, "-BUSY Redis is busy": true, "-LOADING x": true,
-		"-TRYAGAIN x": true, "-NOREPLICAS x": true,
+		"-TRYAGAIN x": true, "-NOREPLICAS x": true, "-READONLY x": true,
 		"-ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed": true,
 		"-WRONGTYPE Operation": false, "-BADFENCE the fence": false, "-NOPERM x": false, ":0": false,
 	} {
@@ -122,52 +106,11 @@ func TestTransientErrorsKeepReleasePending(t *testing.T) {
 	}
 }
 
-// After READONLY the release stays pending and the connection is closed. The next connection sends the release.
-func TestReleaseStaysPendingAfterReadonly(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		replies := []string{"-READONLY x\r\n", ":1\r\n"}
-		srv.set(func() {
-			srv.answer = func([]string) string {
-				r := replies[0]
-				replies = replies[1:]
-				return r
-			}
-		})
-		p.AddPending(0, pendingRelease("n", 7, "a"))
-		pass(6 * time.Second)
-		synctest.Wait()
-		if n := p.Pending(0); n != 0 || len(releaseCalls(srv)) != 2 || state(p, 0).Session != 2 {
-			t.Errorf("%d releases are pending after the calls %v; the state is %+v", n, releaseCalls(srv), state(p, 0))
-		}
-	})
-}
-
-// If a connection ends before the reply to a release call, the call is sent again.
-func TestLostReleaseIsRepeated(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		lose := 3
-		srv.set(func() {
-			srv.answer = func([]string) string {
-				if lose--; lose >= 0 {
-					return ""
-				}
-				return ":1\r\n"
-			}
-		})
-		p.AddPending(0, pendingRelease("n", 7, "a"))
-		pass(10 * time.Second)
-		synctest.Wait()
-		if p.Pending(0) != 0 || len(releaseCalls(srv)) != 4 {
-			t.Errorf("%d releases are pending after %d release calls", p.Pending(0), len(releaseCalls(srv)))
-		}
-	})
-}
-
 // If an error reply ends the connection, the requests behind it get no reply: a release stays pending, and a call is
 // not reported as answered.
 func TestConnectionEndIsNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, readOnly })
+		srv.set(func() { srv.info = "-READONLY It is a replica\r\n" })
 		p.AddPending(0, pendingRelease("n", 7, "a"))
 		box := newMailbox()
 		pass(2800 * time.Millisecond)
@@ -246,6 +189,28 @@ func TestManyPendingReleasesAreSent(t *testing.T) {
 		synctest.Wait()
 		if n := len(releaseCalls(srv)); atUp != 0 || n != 1003 {
 			t.Errorf("%d releases were pending when the master was up; there were %d release calls", atUp, n)
+		}
+	})
+}
+
+// The identity of the server is checked once per heartbeat interval, even before the session is opened, while pending
+// releases are sent.
+func TestReleasesDoNotDelayIdentityCheck(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.cutAll(true)
+		synctest.Wait()
+		const pending = 5000 // they take longer than a heartbeat interval
+		for i := range pending {
+			p.AddPending(0, pendingRelease(fmt.Sprint(i), 7, "a"))
+		}
+		srv.set(func() { srv.stopped, srv.delay = false, time.Millisecond })
+		for p.Pending(0) == pending {
+			pass(10 * time.Millisecond)
+		}
+		srv.set(func() { srv.runID = "b2" })
+		waitUp(t, p)
+		if id := state(p, 0).Info.RunID; id != "b2" {
+			t.Errorf("the identity is still %q", id)
 		}
 	})
 }
@@ -329,5 +294,3 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes are counted, or a release is refused, although none is pending", l.bytes)
 	}
 }
-
-const readOnly = "-READONLY You can't write against a read only replica.\r\n"

@@ -7,46 +7,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/must"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
-
-// H57: a master that has become a replica answers a script with READONLY. The call gets this error. The connection
-// is closed, and new ones are refused until the server is a master again.
-func TestReadonlyClosesTheConnection(t *testing.T) {
-	srv, other := startServer(t), startServer(t)
-	p := open(t, []string{srv.URL()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
-	waitUp(t, p)
-	write := lua("write", "return redis.call('SET', 'k', 'v')")
-	must.Get(call(t, p, 0, write, Condition{}))(t)
-	old := state(p, 0)
-	srv.Do("REPLICAOF", "127.0.0.1", other.Port())
-	_, err := call(t, p, 0, write, Condition{})
-	var e *Error
-	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
-		t.Errorf("a call to a replica returned %v", err)
-	}
-	if err := waitDown(t, p, 0, fault.ErrRefused); !strings.Contains(err.Error(), "replica") {
-		t.Errorf("the reason is %v", err)
-	}
-	if !redistest.Until(func() bool {
-		text := state(p, 0).Err.Error()
-		return strings.Contains(text, "it is a replica") || strings.Contains(text, "loading")
-	}) {
-		t.Errorf("the reason after redialing is %v", state(p, 0).Err)
-	}
-	srv.Do("REPLICAOF", "NO", "ONE")
-	waitUp(t, p)
-	if now := state(p, 0); now.Info.Identity() == old.Info.Identity() || now.Info.RunID != old.Info.RunID {
-		t.Errorf("a failback must change only the identity, not the run id: it was %s and is %s", old.Info.Identity(),
-			now.Info.Identity())
-	}
-}
 
 // H52, H50: an unfit server is refused with an error that names the fix. After the fix the server comes up without
 // further action.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -188,20 +187,6 @@ func deniedScript(t *testing.T, p *Transport) error {
 	return nil
 }
 
-func TestUnixSocketAndDatabase(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{"unix://" + srv.Unix() + "?db=5"})
-	waitUp(t, p)
-	must.Get(call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Condition{}))(t)
-	if got := srv.Text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
-		t.Errorf("the keyspace of the server is %s", got)
-	}
-	bad := open(t, []string{srv.URL() + "/9999"})
-	if err := waitDown(t, bad, 0, fault.ErrDown); !strings.Contains(err.Error(), "out of range") {
-		t.Errorf("the reason for a database number that is too large is %v", err)
-	}
-}
-
 // The library dials its connection with the Dial functions of a *redis.Pool. This connection does not count against
 // the limit of the *redis.Pool, and connections of the *redis.Pool are not used.
 func TestConnectionsFromARedisPool(t *testing.T) {
@@ -231,41 +216,11 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 	}
 }
 
-// H34: errors of the dial function of a *redis.Pool are reported without credentials, and its timeouts match
-// fault.ErrTimeout.
+// Errors of the dial function of a *redis.Pool are reported without credentials.
 func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
-	fails := []error{
-		errors.New("dial redis://user:" + secret + "@h:1: refused"),
-		&net.OpError{Op: "dial", Net: "tcp", Err: timeoutError{}},
-	}
-	for i, is := range []error{fault.ErrDown, fault.ErrTimeout} {
-		p, err := New([]Master{FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) {
-			return nil,
-				fails[i]
-		}})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustNotShow(t, waitDown(t, p, 0, is))
-		_ = p.Close()
-	}
-}
-
-// TLS works with a private CA and a client certificate.
-func TestTLS(t *testing.T) {
-	needsServers(t)
-	dir := redistest.Certificates(t)
-	_, addr := redistest.SecureIn(t, dir, "yes")
-	trust := must.Get(redistest.ClientTLS(dir))(t)
-	p := open(t, []string{"rediss://" + addr}, WithTLSConfig(trust))
-	waitUp(t, p)
-	box := newMailbox()
-	for range 1000 {
-		must.Do(t, p.Send(0, inspect("x"), Condition{}, box))
-	}
-	for range 1000 {
-		if a := box.next(t); a.err != nil {
-			t.Fatal(a.err)
-		}
-	}
+	p := must.Get(New([]Master{FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) {
+		return nil, errors.New("dial redis://user:" + secret + "@h:1: refused")
+	}})}))(t)
+	defer p.Close()
+	mustNotShow(t, waitDown(t, p, 0, fault.ErrDown))
 }

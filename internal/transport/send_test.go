@@ -55,42 +55,6 @@ func TestCallsOfOneSenderStayInOrder(t *testing.T) {
 	}
 }
 
-// Callers do not notice SCRIPT FLUSH under load, and the script is cached again.
-func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.URL()}, WithTimeout(patience))
-	waitUp(t, p)
-	c := lua("incr", "return redis.call('INCR', 'n')")
-	box := newMailbox()
-	const rounds, each = 20, 25
-	for range rounds {
-		for range each {
-			must.Do(t, p.Send(0, c, Condition{}, box))
-		}
-		srv.Do("SCRIPT", "FLUSH")
-	}
-	seen := make(map[int64]bool)
-	for range rounds * each {
-		a := box.next(t)
-		n, ok := a.value.(int64)
-		if a.err != nil || !ok || seen[n] {
-			t.Fatalf("the reply is %v, %v; the same reply was received before: %v", a.value, a.err, seen[n])
-		}
-		seen[n] = true
-	}
-	if got := srv.Text("GET", "n"); got != fmt.Sprint(rounds*each) {
-		t.Errorf("the script ran %s times, want %d", got, rounds*each)
-	}
-	must.Get(call(t, p, 0, c, Condition{}))(t)
-	exists, err := redis.Int64s(srv.Do("SCRIPT", "EXISTS", c.Script.SHA), nil)
-	if err != nil || exists[0] != 1 {
-		t.Errorf("the script is not cached: %v, %v", exists, err)
-	}
-	if event := state(p, 0); event.Session != 1 {
-		t.Errorf("the session is %d, want the first one", event.Session)
-	}
-}
-
 // If a call is sent to several masters, each master gets its own stamp, even if the call is sent again with the text
 // of the script.
 func TestStampIsWrittenPerMaster(t *testing.T) {

@@ -3,7 +3,6 @@ package transport
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -58,38 +57,5 @@ func TestRealMessages(t *testing.T) {
 		for _, s := range servers {
 			redistest.Eventually(t, fmt.Sprintf("channel %d is closed", i), func() bool { return channels(t, s) == 1-i })
 		}
-	}
-}
-
-// H06, H56: if a user lacks the right to a channel, other channels are not affected. When the right is granted, the
-// subscription becomes active without further action.
-func TestRealUserWithoutChannelRights(t *testing.T) {
-	srv := startServer(t)
-	srv.Do("ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
-	p := open(t, []string{"redis://lock:pass@" + srv.Addr()}, WithHeartbeat(10*time.Millisecond))
-	e := newEar()
-	var mine, others []*feed.Subscription
-	for i := range 600 {
-		mine = append(mine, p.Subscribe(fmt.Sprint("mine:", i), e))
-		if i%100 == 7 {
-			others = append(others, p.Subscribe(fmt.Sprint("other:", i), e))
-		}
-	}
-	for _, s := range mine {
-		untilConfirmed(t, s, 1)
-	}
-	for _, s := range others {
-		if confirmedCount(s) != 0 {
-			t.Error("a subscription is active without the right")
-		}
-	}
-	if _, g := e.heard(); g != len(mine) {
-		t.Errorf("there were %d renewals of %d subscriptions", g, len(mine))
-	}
-	// Revoking a right ends connections, but granting a right does not, so CLIENT KILL ends them here.
-	srv.Do("ACL", "SETUSER", "lock", "allchannels")
-	srv.Do("CLIENT", "KILL", "TYPE", "pubsub")
-	for _, s := range append(mine, others...) {
-		untilConfirmed(t, s, 1)
 	}
 }

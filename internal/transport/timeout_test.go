@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -267,42 +266,6 @@ func TestHeartbeatReportsAndChecks(t *testing.T) {
 
 // pass lets d pass in a bubble.
 func pass(d time.Duration) { <-time.After(d) }
-
-// A heartbeat that hangs becomes overdue like any other request.
-func TestHungHeartbeatEndsTheSession(t *testing.T) {
-	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		srv.hang()
-		pass(3600 * time.Millisecond)
-		synctest.Wait()
-		if event := state(p, 0); !errors.Is(event.Err, fault.ErrTimeout) {
-			t.Errorf("the state is %+v", event)
-		}
-		srv.resume()
-	})
-}
-
-// The pauses between attempts grow up to a limit, and the attempts never stop.
-func TestRedialBacksOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var dials atomic.Int64
-		dial := func(context.Context, string, string) (net.Conn, error) {
-			dials.Add(1)
-			return nil, errors.New("connection refused")
-		}
-		p := open(t, []string{"redis://m1"}, WithDialer(dial), WithRedial(20*time.Millisecond, time.Second))
-		pass(500 * time.Millisecond)
-		synctest.Wait()
-		if n := dials.Swap(0); n < 4 || n > 9 {
-			t.Errorf("there were %d attempts in the first half second", n)
-		}
-		pass(100 * time.Second)
-		synctest.Wait()
-		if n := dials.Load(); n < 95 || n > 210 {
-			t.Errorf("there were %d attempts in 100 s", n)
-		}
-		_ = p.Close()
-	})
-}
 
 // H33: the Transport notices the end of an idle connection, and redials before a call is written.
 func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
 
@@ -197,18 +196,6 @@ func TestVerdict(t *testing.T) {
 	if err := good.verdict(&Config{AllowEviction: true}); err != nil {
 		t.Errorf("a server that may evict is refused although that is allowed: %v", err)
 	}
-}
-
-func TestInstantsUseGivenClock(t *testing.T) {
-	at := clock.At(7, 9)
-	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
-		if info := state(p, 0).Info; info.Read != at || info.RTT != 0 {
-			t.Errorf("the INFO of the master is %+v", info)
-		}
-		if d := p.Timeout(0); d != 40*time.Millisecond {
-			t.Errorf("the timeout is %v", d)
-		}
-	}, WithClock(clock.New(func() clock.Instant { return at })), WithTimeout(40*time.Millisecond))
 }
 
 // Warnings lists the settings of a *redis.Pool that have no effect, and no other settings.
