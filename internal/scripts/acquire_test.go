@@ -112,22 +112,6 @@ func TestForeignKeysAreErrors(t *testing.T) {
 	}
 }
 
-// The key of a lock has no TTL, because another program has removed it (PERSIST). The release of an inner lock must not
-// delete the key.
-func TestInnerReleaseKeepsLockWithoutTTL(t *testing.T) {
-	c := onServer(t)
-	id := grant(me, 1)
-	until := c.now() + ttl.Microseconds()
-	c.must("HSET", prefix.Lock("a"), id, scripts.LeaseText(2, 1, 1, until), scripts.FieldFence, 1)
-	c.want(quorum.Granted, enc.Extend(keys("a"), id, scripts.Term{}, 1, ""))
-	if got := c.inspect("a"); got.ID != id || got.Depth != 1 || !near(got.Left, ttl) {
-		t.Errorf("the outer lock is %+v", got)
-	}
-	if v := c.want(quorum.Held, acquire("a", grant(other, 1), c.now())); !near(v.Left, ttl) || v.Token != 1 {
-		t.Errorf("the reply to another client's acquire is %+v", v)
-	}
-}
-
 func TestInspectWritesNothing(t *testing.T) {
 	c := onServer(t)
 	before := c.now()

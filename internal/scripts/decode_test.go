@@ -1,7 +1,6 @@
 package scripts_test
 
 import (
-	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -87,13 +86,6 @@ func TestDecodeOthers(t *testing.T) {
 		if a, err := scripts.DecodeAdmission(hostile); err == nil {
 			t.Errorf("%v was decoded as %+v", hostile, a)
 		}
-	}
-}
-
-func TestOutcomesHaveNames(t *testing.T) {
-	if got := fmt.Sprint(quorum.Failed, quorum.Granted, quorum.Refused,
-		quorum.Outcome(99)); got != "failed granted refused outcome(99)" {
-		t.Error(got)
 	}
 }
 

@@ -67,12 +67,14 @@ func (c *client) pass(k *scripts.Keys) {
 	}
 }
 
-// H186: the key of a lock has no TTL, because another program has removed it (PERSIST). The deadline alone decides.
+// H186: the key of a lock has no TTL, because another program has removed it (PERSIST). The deadline alone decides, and
+// the release of an inner lock does not delete the key.
 func TestLeaseWithoutTTL(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
 	c.want(quorum.Granted, acquire("a", id, now))
 	c.must("PERSIST", prefix.Lock("a"))
+	c.want(quorum.Granted, enc.Extend(keys("a"), id, scripts.Term{}, 1, ""))
 	until := now + ttl.Microseconds()
 	if v := c.want(quorum.Held, acquire("a", grant(other, 1), until)); v.Left <= 0 || v.Left > time.Second {
 		t.Errorf("at its deadline the lock is %+v", v)
