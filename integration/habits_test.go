@@ -1,14 +1,10 @@
 package integration
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
@@ -17,7 +13,6 @@ import (
 
 	clients "github.com/redlock-go/redlock/internal/client"
 	"github.com/redlock-go/redlock/internal/must"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
 )
@@ -147,60 +142,5 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 	give(t, b)
 	if err := <-waited; err != nil {
 		t.Errorf("the waiter in database 5 did not acquire the lock: %v", err)
-	}
-}
-
-// Servers use RESP2 by default. A client that selects RESP3 can read this library's keys and receive its wake-ups.
-func TestClientsOfRESP3(t *testing.T) {
-	five := masters(t, 5)
-	l := admitted(t, five)
-	c := must.Get(net.DialTimeout("tcp", hostPort(five[0].URL()), 5*time.Second))(t)
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(hang))
-	r := bufio.NewReader(c)
-	say := func(line, want string) {
-		t.Helper()
-		if line != "" {
-			must.Get(c.Write([]byte(line + "\r\n")))(t)
-		}
-		for {
-			got, err := r.ReadString('\n')
-			if err != nil {
-				t.Fatalf("the reply to %q does not begin with %q: %v", line, want, err)
-			}
-			if strings.HasPrefix(got, want) {
-				return
-			}
-		}
-	}
-	say("HGETALL nothing", "*0") // the reply is an array, so the protocol is RESP2
-	say("HELLO 3", "%")          // the reply is a map
-	say("HGETALL nothing", "%0")
-	say("PSUBSCRIBE redlock:inbox:*", ">3")
-	lock := take(t, l, "job")
-	for on, n := clients.HeldOn(lock); on < n; on, n = clients.HeldOn(lock) { // until the lock is held on every master
-		must.Do(t, lock.Extend(bounded(t)))
-	}
-	say("HGETALL redlock:{job}", "%")
-	waiter := admitted(t, five)
-	waited := make(chan error, 1)
-	go func() {
-		next, err := waiter.Lock(bounded(t), "job")
-		if err == nil {
-			err = next.Unlock(bounded(t))
-		}
-		waited <- err
-	}()
-	redistest.Await(t, hang, func() string {
-		if n := command(t, five[0], "ZCARD", "redlock:{job}:queue"); n != int64(1) {
-			return fmt.Sprintf("%v clients wait on the first master, want 1", n)
-		}
-		return ""
-	})
-	give(t, lock)
-	say("", ">4")
-	say("", "redlock:inbox:")
-	if err := <-waited; err != nil {
-		t.Error(err)
 	}
 }

@@ -91,7 +91,7 @@ func (j *ciJob) begin(env []string, args ...string) *process {
 // held requires that a client holds the lock.
 func (j *ciJob) held() {
 	j.t.Helper()
-	j.start("run", "--try", "deploy", "--", "true").ends(exitRunHeld, "held by")
+	j.start("run", "--try", "--wait", "1m", "deploy", "--", "true").ends(exitRunHeld, "held by")
 }
 
 // The documented steps of GitHub Actions hold the lock over all steps, as a worker runs them: it starts a shell for

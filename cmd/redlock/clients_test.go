@@ -57,23 +57,8 @@ func (f *changing) client(label string, urls []string, opts ...redlock.Option) *
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return f.clientOf(p, label, opts...)
-}
-
-func (f *changing) clientOf(p *pool.Pool, label string, opts ...redlock.Option) *redlock.Locker {
-	f.t.Helper()
 	f.pools = append(f.pools, p)
-	l, err := redlock.New(p, append(opts, redlock.WithLabel(label))...)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _, _ = l.Close(), p.Close() })
-	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
-	defer cancel()
-	if err := l.WaitReady(ctx); err != nil {
-		f.t.Fatal(err)
-	}
-	return l
+	return f.clientOf(p, label, opts...)
 }
 
 // use makes l use c.
@@ -238,7 +223,7 @@ func TestNamelessClients(t *testing.T) {
 		_, err := waiter.Lock(waiting, "orders")
 		done <- err
 	}()
-	f.waits("orders")
+	(&deployment{t, f.servers[:3], old}).waiting("orders")
 	raise(exitDanger, "not every client uses this file yet: "+connection)
 	stop()
 	if err := <-done; err == nil {
@@ -257,14 +242,6 @@ func TestNamelessClients(t *testing.T) {
 		}
 	}
 	raise(exitDone, "3 of 3 masters refuse clients")
-}
-
-// waits waits until a client waits for the name.
-func (f *changing) waits(name string) {
-	f.t.Helper()
-	if !redistest.Until(func() bool { return f.do(0, "ZCARD", scripts.Prefix("redlock").Queue(name)) == int64(1) }) {
-		f.t.Fatal("no client waits")
-	}
 }
 
 func (f *changing) closes(l *redlock.Locker) {

@@ -122,6 +122,9 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 	f.do(1, "DEL", "redlock:{jumped}")
 	for i := range f.urls {
 		f.lease(i, "expired", 0)
+		f.lease(i, "expired, fence ahead", 0)
+		f.do(i, "HSET", "redlock:{expired, fence ahead}", "kept", 3_660_000)
+		f.do(i, "PEXPIRE", "redlock:{expired, fence ahead}", 3_660_000)
 		f.lease(i, "left", time.Hour)
 		f.do(i, "HSET", "redlock:{other}", "a", 1, "b", 2, "c", 3)
 		f.do(i, "RPUSH", "redlock:{list}", 1, 2)
@@ -143,15 +146,6 @@ func TestLsListsNoNameThatIsFree(t *testing.T) {
 	f.start("who", "expired").ends(0, "no client holds it")
 	f.start("who", "old share").ends(0, "no client holds it")
 	f.start("release", "--force", "--yes", "expired").ends(exitDanger, "no client holds")
-}
-
-// A reason that several masters share is printed once, and each master is named once.
-func TestLsJoinsReasons(t *testing.T) {
-	t.Parallel()
-	f := newVotingDeployment(t)
-	f.kill(1, 2)
-	f.call(exitNoQuorum, "redlock ls: the list is partial: "+strings.Join(f.addrs()[1:], ", ")+
-		": connect: master is down: connection refused\n", "ls")
 }
 
 // H110: ls lists 20 000 names with fences, or 200 000 with -long. If the list is incomplete, ls reports this, in JSON

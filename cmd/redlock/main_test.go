@@ -160,17 +160,34 @@ func (f *deployment) locker() *redlock.Locker {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	l, err := redlock.New(p, redlock.WithLabel("web-1"))
+	return f.clientOf(p, "web-1")
+}
+
+// clientOf returns a Locker that uses p. Both are closed at the end of the test.
+func (f *deployment) clientOf(p *pool.Pool, label string, opts ...redlock.Option) *redlock.Locker {
+	f.t.Helper()
+	l, err := redlock.New(p, append(opts, redlock.WithLabel(label))...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _, _ = l.Close(), p.Close() })
-	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
 	defer cancel()
 	if err := l.WaitReady(ctx); err != nil {
 		f.t.Fatal(err)
 	}
 	return l
+}
+
+// waiting waits until a client waits for a name on each master.
+func (f *deployment) waiting(name string) {
+	f.t.Helper()
+	key := scripts.Prefix("redlock").Queue(name)
+	redistest.Eventually(f.t, "a client waits", func() bool {
+		return !slices.ContainsFunc(f.servers, func(s *redisproc.Server) bool {
+			return redistest.Do(f.t, s, "ZCARD", key) == int64(0)
+		})
+	})
 }
 
 // holder returns a lock that a client of the deployment holds.

@@ -52,7 +52,11 @@ func TestSetRaisesNoStrayRecord(t *testing.T) {
 	call(t, exitDone, "1 of 1 masters vote", "admit", f.urls[1])
 	writeJSON(t, path, redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
 	call(t, exitDone, "set --raise "+path+": 2 of 3 masters refuse", "set", "--yes", "-raise", path)
-	call(t, exitDone, "2 of 3 old masters vote", "status", "--config", path)
+	list := scripts.Configuration{Masters: scripts.List(f.addrs()[:3]), Next: scripts.List(f.addrs()), Epoch: 1}.Hash()
+	for _, want := range []string{"2 of 3 old masters vote", "max TTL 30s, epoch 1, list " + list + "\n"} {
+		call(t, exitDone, want, "status", "--config", path)
+	}
+	call(t, exitDone, `"epoch":1,"list":"`+list+`"}`, "status", "--json", "--config", path)
 	addr := f.servers[1].Addr()
 	call(t, exitDanger, "replace it: `redlock quarantine --master "+addr+"`, with the URLs", "check", "--config", path)
 	call(t, exitDone, "2 of 3 old masters vote", "quarantine", "--yes", "--master", addr, "--config", path)
