@@ -50,9 +50,9 @@ func WithCredentialsProvider(f func(ctx context.Context) (user, password string,
 	return transport.Set(f != nil, func(c *config) { c.SetProvider(f) }, "the credentials provider is nil")
 }
 
-// WithDatabase selects database n; the default is 0. A database in a URL takes precedence. Clients in different databases
-// do not see each other's locks, although their masters have the same names: redlock check reports records of the same
-// prefix in other databases.
+// WithDatabase selects database n; the default is 0. A database in a URL takes precedence. Clients in different
+// databases do not see each other's locks, although their masters have the same names: redlock check reports records of
+// the same prefix in other databases.
 func WithDatabase(n int) Option {
 	return transport.Set(n >= 0 && n <= math.MaxInt32, func(c *config) { c.Database = n },
 		"database %d is not in 0..%d", n, math.MaxInt32)

@@ -144,8 +144,8 @@ func (c *Clocks) sumLocked() {
 	c.boundLocked()
 }
 
-// exactFor is the time after which an offset that is not read any more is less exact: its master is down, or this client
-// was paused.
+// exactFor is the time after which an offset that is not read any more is less exact: its master is down, or this
+// client was paused.
 const exactFor = 10 * time.Second
 
 // drift returns the error, in microseconds, of an offset that was read this many nanoseconds ago: clocks differ in rate

@@ -149,8 +149,8 @@ func (c *Client) writeChange(ctx context.Context, step func(reconfig.Seen) ([]re
 	})
 }
 
-// levelMaxTTL gives all masters that vote the longest max TTL of the old masters, and the quarantine for it: a client may
-// use that TTL, and must not be refused by the masters to which it changes. At an even epoch, these are the masters
+// levelMaxTTL gives all masters that vote the longest max TTL of the old masters, and the quarantine for it: a client
+// may use that TTL, and must not be refused by the masters to which it changes. At an even epoch, these are the masters
 // that did not vote when the change began.
 func (c *Client) levelMaxTTL(ctx context.Context) error {
 	return c.withRecords(ctx, redlockinfo.OpReconfigure, func(view *admission.View) error {
@@ -204,8 +204,8 @@ func (c *Client) Change(ctx context.Context) (p reconfig.Progress, err error) {
 }
 
 // RaiseEpoch writes the epoch of this client's configuration into the records of all masters that can be reached. From
-// then on, clients with an earlier configuration are refused: see [reconfig.Raise]. Masters that vote with a shorter max
-// TTL than the old masters, such as next ones that were admitted with the default, get the longest one of the old.
+// then on, clients with an earlier configuration are refused: see [reconfig.Raise]. Masters that vote with a shorter
+// max TTL than the old masters, such as next ones that were admitted with the default, get the longest one of the old.
 //
 // It returns round.ErrNoQuorum, with the reason of each master that does not have the epoch, if it did not reach a
 // majority of each set; admission.ErrIncomplete if the epoch is even and not final; and ErrInvalid for epoch 0. It also

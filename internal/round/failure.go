@@ -126,7 +126,7 @@ func (f *Failure) Ended(cause error) *Failure {
 	return &ended
 }
 
-// Waited is like Ended, for a call that waits for other clients: if the votes were split among them, they have the name.
+// Waited is like Ended, for a call that waits for other clients: if the votes were split, those clients have the name.
 func (f *Failure) Waited(cause error) *Failure {
 	ended := f.Ended(cause)
 	if errors.Is(f.Decision, ErrUndecided) {
