@@ -38,7 +38,7 @@ type Stats = lease.AcquireStats
 type queue interface {
 	Lock(ctx context.Context, call *waitqueue.Call) error
 	Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit time.Duration) error
-	Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
+	Start(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error
 }
 
 // queueOf returns the queue of the locks of a role.

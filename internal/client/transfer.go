@@ -111,7 +111,7 @@ func (c *Client) importLease(ctx context.Context, r *Request, token int64, l *le
 		l.Abandon()
 		return nil, err
 	}
-	if err := c.queueOf(l.Role()).Begin(l, &k.Hold, &s.Terms); err != nil {
+	if err := c.queueOf(l.Role()).Start(l, &k.Hold, &s.Terms); err != nil {
 		return nil, failed(r.Op, r.Name, err)
 	}
 	return k, c.stillGood(r.Op, k, s)

@@ -105,7 +105,7 @@ func (t *trial) share(ctx context.Context, a *lease.Attempt, h *lease.Hold) (*ro
 	}
 	l, r, err := q.Manager.Acquire(ctx, &own)
 	if err == nil {
-		return r, q.Begin(l, h, a.Terms)
+		return r, q.Start(l, h, a.Terms)
 	}
 	if f, ok := round.AsFailure(err); ok && f.Cause == nil {
 		at.failure, at.round = f, r

@@ -167,8 +167,8 @@ func (q *Queue) Holder(name string) *lease.Lease {
 	return nil
 }
 
-// Begin makes h the first hold of a lease that a call has won without waiting here, by [Queue.Try] or an import.
-func (q *Queue) Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
+// Start makes h the first hold of a lease that a call has won without waiting here, by [Queue.Try] or an import.
+func (q *Queue) Start(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
 	q.mu.Lock()
 	q.recordHoldLocked(l)
 	q.mu.Unlock()

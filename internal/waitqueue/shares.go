@@ -28,13 +28,13 @@ func (q Shares) Try(ctx context.Context, a *lease.Attempt, h *lease.Hold, limit 
 	return q.try(ctx, limit, func() (*round.Round, error) {
 		l, r, err := q.Manager.Acquire(ctx, a)
 		if err == nil {
-			err = q.Begin(l, h, a.Terms)
+			err = q.Start(l, h, a.Terms)
 		}
 		return r, err
 	})
 }
 
-// Begin is like [Queue.Begin].
-func (Shares) Begin(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
+// Start is like [Queue.Start].
+func (Shares) Start(l *lease.Lease, h *lease.Hold, terms *lease.Terms) error {
 	return h.Start(l, terms)
 }
