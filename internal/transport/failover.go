@@ -57,8 +57,6 @@ type Authority interface {
 // noDigest is the digest of a plain master, whose place never changes.
 const noDigest = "-"
 
-func (f *failover) twoHolders() bool { return f != nil && f.twoHold }
-
 func (f *failover) inCluster() bool { return f != nil && f.InCluster() }
 
 func (f *failover) call(digest string) *frame.Call {

@@ -52,7 +52,7 @@ func (s *session) questions(asked clock.Instant) (list []wire.Question) {
 	}
 	list = append(list, wire.ConfigGet(backlogTTL, func(settings map[string]string, _ error) {
 		if seconds, known := settings[backlogTTL]; known {
-			s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(Number(seconds))*time.Second, true
+			s.info.BacklogTTL = time.Duration(Number(seconds)) * time.Second
 		}
 	}))
 	if s.m.cfg.failover == nil { // a master with failover cannot be durable

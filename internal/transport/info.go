@@ -33,9 +33,8 @@ type Info struct {
 	MaxMemory    int64  // bytes; 0 is no limit
 	Replicas     int
 	// BacklogTTL is repl-backlog-ttl: how long a server without replicas keeps the backlog and ReplID2; 0 means forever.
-	// It is read once per connection. BacklogKnown is false if CONFIG GET is not allowed.
-	BacklogTTL   time.Duration
-	BacklogKnown bool
+	// It is read once per connection, and 0 if CONFIG GET is not allowed.
+	BacklogTTL time.Duration
 	// Late is how long a server that this one has replaced may have continued to grant locks in a partition: 12 s, that
 	// is, at most 10 s of min-replicas-max-lag and 2 s until the server notices. It is 0 if the master has no failover
 	// ([Transport.FailsOver]).

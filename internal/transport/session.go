@@ -234,7 +234,7 @@ func (s *session) judge(h heard) {
 		return
 	}
 	info.Moves, info.Started, info.SetBack, info.Evicted = s.info.Moves, s.info.Started, s.info.SetBack, s.info.Evicted
-	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
+	info.BacklogTTL = s.info.BacklogTTL
 	info.Persistence = info.Persistence.after(s.info.Persistence)
 	s.info = info
 	if s.open() { // watchers are notified of a session only once it is open

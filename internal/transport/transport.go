@@ -76,8 +76,8 @@ func build(masters []Master, shared *beats, opts []Option) (*Transport, error) {
 	return t, nil
 }
 
-// add adds a master to the list, starts its goroutines, and returns its number.
-func (t *Transport) add(named Master, cfg Config) (number int) {
+// add adds a master to the list, and starts its goroutines.
+func (t *Transport) add(named Master, cfg Config) {
 	list := *t.list.Load()
 	m := &master{Master: named, transport: t, index: len(list), cfg: cfg, beats: cmp.Or(t.beats, new(beats))}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
@@ -95,7 +95,6 @@ func (t *Transport) add(named Master, cfg Config) (number int) {
 	t.list.Store(&longer)
 	t.wg.Go(m.run)
 	t.wg.Go(runFeed)
-	return m.index
 }
 
 // A Subject is a master that package diagnose examines.

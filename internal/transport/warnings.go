@@ -10,7 +10,7 @@ import (
 // includes them in its own.
 func (t *Transport) Warnings() (list []string) {
 	for _, m := range *t.list.Load() {
-		if m.cfg.failover.twoHolders() {
+		if m.cfg.failover != nil && m.cfg.failover.twoHold {
 			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may have two holders while a "+
 				"partition isolates the master with some clients", m.Name))
 		}

@@ -62,7 +62,7 @@ func (c *call) acquire() any {
 	if other := c.otherKind(&n, ""); other != nil {
 		return other
 	}
-	held, gone := c.holder(&n), ""
+	held, gone := c.holder(), ""
 	n.queued = n.queued && c.drop()
 	if held.id != "" && n.expired(&held, a.time) {
 		gone, held.id = held.id, ""

@@ -130,7 +130,7 @@ type lease struct {
 var leaseText = regexp.MustCompile(`(?s)^([0-9]+~?)( [0-9]+ ([0-9]+) )([0-9]+)(.*)$`)
 
 // holder reads the lease, as holder.lua does.
-func (c *call) holder(n *hash) (l lease) {
+func (c *call) holder() (l lease) {
 	v := c.typed(c.key(1), Hash)
 	count := v.leases()
 	if count == 0 {

@@ -161,7 +161,7 @@ func (c *call) inspect() any {
 			left = max(1, (f.score()-c.now+1+999)/1000)
 		}
 	case "":
-		if l := c.holder(&n); l.id != "" && !n.over() {
+		if l := c.holder(); l.id != "" && !n.over() {
 			fields, left = []any{l.id, l.text}, n.left-n.kept
 		} else if l.id != "" && (asked || n.left == -1) && float64(time) <= l.ends {
 			fields, left = []any{l.id, l.text}, int64(math.Floor((l.ends-float64(time))/1000))+1
