@@ -110,7 +110,7 @@ func (c *Client) grant(ctx context.Context, r *Request, own *lease.Hold) (*Lock,
 		})
 	case r.queues():
 		both.Call = waitqueue.Call{
-			Op: string(r.Op), Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
+			Op: r.Op, Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Hold: &k.Hold, Priority: s.Priority,
 			Fair: s.Fair, Endless: r.endless, Called: r.called, Poll: s.Poll, Stats: r.Stats,
 		}
 		err = c.queueOf(r.role).Lock(ctx, &both.Call)

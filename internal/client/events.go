@@ -63,7 +63,7 @@ func (e *events) master(m *redlockinfo.Master) {
 // vote implements round.Sender.OnVote.
 func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
 	e.post(redlockinfo.Event{
-		Kind: redlockinfo.KindVote, Time: r.At(v), Op: redlockinfo.Op(r.Op), Master: e.addr(i),
+		Kind: redlockinfo.KindVote, Time: r.At(v), Op: r.Op, Master: e.addr(i),
 		Vote: redlockinfo.Vote(v.Outcome.String()), Elapsed: v.After, Err: v.Err,
 	})
 }
@@ -89,17 +89,17 @@ func (e *events) Attempted(l *lease.Lease, r *round.Round, ballot int64, err err
 		e.post(redlockinfo.Event{
 			Kind: redlockinfo.KindAttempt, Name: l.Name, ID: l.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Votes: redlockinfo.Votes{Granted: count.Of(quorum.Granted).Len(), N: count.Rule.N()},
-			Err:   failed(redlockinfo.Op(r.Op), l.Name, err),
+			Err:   failed(r.Op, l.Name, err),
 		})
 	}
 }
 
 // NotSent implements lease.Events.
-func (e *events) NotSent(op, name string, f *round.Failure) {
+func (e *events) NotSent(op redlockinfo.Op, name string, f *round.Failure) {
 	if e.event != nil {
 		e.post(redlockinfo.Event{
 			Kind: redlockinfo.KindAttempt, Name: name, Votes: redlockinfo.Votes{N: f.N},
-			Err: failed(redlockinfo.Op(op), name, f),
+			Err: failed(op, name, f),
 		})
 	}
 }
@@ -112,9 +112,8 @@ const (
 // logLock logs a record about a lock, with the time for which it has been held.
 func (e *events) logLock(level slog.Level, text string, l *lease.Lease, more ...slog.Attr) {
 	i := l.Info()
-	name, _ := scripts.CutSlot(l.Name)
 	e.Log(level, text, append([]slog.Attr{
-		slog.String("lock", name), slog.Int64("token", i.Token), seconds("held", i.Held),
+		slog.String("lock", l.PublicName()), slog.Int64("token", i.Token), seconds("held", i.Held),
 	}, more...)...)
 }
 

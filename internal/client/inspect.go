@@ -277,7 +277,7 @@ func (c *Client) askAll(
 	defer c.leave()
 	view, _ := c.monitor.Await(ctx, (*admission.View).AllKnown) // ignore the error: the votes show that ctx ended early
 	keys := scripts.Prefix(c.cfg.Prefix).Keys(name)
-	r := c.sender.New(view, string(op), keys.Lock(), nil)
+	r := c.sender.New(view, op, keys.Lock(), nil)
 	hs := make(holdings)
 	call := view.Encoder.Inspect(&keys, c.MastersTime())
 	cause := c.toAll(ctx, view, call, func(a answer) { r.Record(a.master, hs.add(a, c.pool.Addr)) })

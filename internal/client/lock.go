@@ -44,10 +44,7 @@ func (c *Client) Ended(ctx context.Context, name string) bool {
 func (k *Lock) Client() *Client { return k.c }
 
 // Name returns the name of the lock. For a slot of a semaphore, it is the name of the semaphore.
-func (k *Lock) Name() string {
-	name, _ := scripts.CutSlot(k.Hold.Lease().Name)
-	return name
-}
+func (k *Lock) Name() string { return k.Hold.Lease().PublicName() }
 
 // Slot returns the number of the slot, from 1, if k is a slot of a semaphore, and otherwise 0.
 func (k *Lock) Slot() int {

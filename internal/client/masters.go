@@ -9,7 +9,6 @@ import (
 	"github.com/redlock-go/redlock/internal/admission"
 	"github.com/redlock-go/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/internal/diagnose"
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -99,8 +98,7 @@ type Counts struct {
 func (c *Client) Counts() (n Counts) {
 	for _, l := range c.leases.All() {
 		if !l.Idle() {
-			name, _ := scripts.CutSlot(l.Name)
-			n.Held = append(n.Held, name)
+			n.Held = append(n.Held, l.PublicName())
 		}
 	}
 	waiting := c.queue.Waiting()

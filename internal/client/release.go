@@ -106,7 +106,7 @@ func (c *Client) forceReleaseOf(ctx context.Context, name, id string) (released 
 		role, _ := scripts.ShareOf(id)
 		keys := scripts.Prefix(c.cfg.Prefix).KeysOf(name, role)
 		call := view.Encoder.Release(&keys, scripts.Ending{Leases: []string{id}, Ballot: above})
-		r := c.sender.New(view, string(op), keys.Lock(), nil)
+		r := c.sender.New(view, op, keys.Lock(), nil)
 		gone := false // whether a majority no longer has the lease
 		cause := c.toAll(ctx, view, call, func(a answer) {
 			r.Reply(a.master, a.value, a.err)

@@ -201,7 +201,6 @@ func (s *Set) Shutdown(ctx context.Context) error {
 	s.work.stops.Store(true)
 	for _, c := range s.Clients {
 		c.queue.StopLingering()
-		c.leases.ReleaseIdle()
 	}
 	for !s.unused() {
 		if err := s.Clients[0].Rest(ctx, shutdownPoll); err != nil && !errors.Is(err, lease.ErrClosed) {

@@ -104,7 +104,7 @@ func (c *Client) importLease(ctx context.Context, r *Request, token int64, l *le
 			if c.cfg.MaxTTL > 0 && c.cfg.Clock.Now().Sub(began) > c.cfg.MaxTTL {
 				return &round.Failure{Decision: lease.ErrLost} // the lock has expired; another try would only block other clients
 			}
-			return l.Import(ctx, string(r.Op), &s.Terms, token, r.Stats)
+			return l.Import(ctx, r.Op, &s.Terms, token, r.Stats)
 		})
 	})
 	if err != nil {

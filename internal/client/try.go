@@ -18,7 +18,7 @@ func (c *Client) try(ctx context.Context, r *Request, k *Lock) error {
 		return c.sender.NoQuorum(view, err)
 	}
 	s := r.Settings
-	a := &lease.Attempt{Op: string(r.Op), Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Stats: r.Stats}
+	a := &lease.Attempt{Op: r.Op, Name: r.Name, Keys: &k.keys, Terms: &s.Terms, Stats: r.Stats}
 	a.Patience = c.patience(r.Wait)
 	limit := cmp.Or(s.WaitLimit, waitqueue.DefaultUndecided)
 	if r.once {

@@ -12,12 +12,13 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/skew"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // An Attempt holds the arguments of Manager.Acquire. Each round that Acquire sends is for a new lease, with a new id
 // and a new token range.
 type Attempt struct {
-	Op     string // the call, for errors and events
+	Op     redlockinfo.Op // for errors and events
 	Name   string
 	Keys   *scripts.Keys
 	Terms  *Terms

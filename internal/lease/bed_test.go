@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/testbed"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A managerBed is a Manager over masters in memory, and a log of its events.
@@ -128,15 +129,17 @@ func (b *managerBed) Attempted(_ *Lease, _ *round.Round, _ int64, err error) {
 func (b *managerBed) Acquired(h *Hold) {
 	b.logf("acquired %d", h.Token()-h.Lease().tokens.last)
 }
-func (b *managerBed) NotSent(_, name string, _ *round.Failure) { b.logf("not sent %s", name) }
-func (b *managerBed) Extended(_ *Lease, err error)             { b.logf("extended %v", err != nil) }
-func (b *managerBed) Repaired(_ *Lease, i int)                 { b.logf("repaired %d", i) }
-func (b *managerBed) Lost(_ *Lease, cause error)               { b.logf("lost: %v", cause) }
-func (b *managerBed) Releasing(*Lease)                         { b.logf("releasing") }
-func (b *managerBed) Released(_ *Hold, err error)              { b.logf("released: %v", err) }
-func (b *managerBed) Ended(*Lease)                             { b.logf("ended") }
-func (b *managerBed) MayIdle(*Lease) bool                      { return false }
-func (b *managerBed) KeepIdle(*Lease) bool                     { return false }
+func (b *managerBed) NotSent(_ redlockinfo.Op, name string, _ *round.Failure) {
+	b.logf("not sent %s", name)
+}
+func (b *managerBed) Extended(_ *Lease, err error) { b.logf("extended %v", err != nil) }
+func (b *managerBed) Repaired(_ *Lease, i int)     { b.logf("repaired %d", i) }
+func (b *managerBed) Lost(_ *Lease, cause error)   { b.logf("lost: %v", cause) }
+func (b *managerBed) Releasing(*Lease)             { b.logf("releasing") }
+func (b *managerBed) Released(_ *Hold, err error)  { b.logf("released: %v", err) }
+func (b *managerBed) Ended(*Lease)                 { b.logf("ended") }
+func (b *managerBed) MayIdle(*Lease) bool          { return false }
+func (b *managerBed) KeepIdle(*Lease) bool         { return false }
 
 // Successor implements LocalQueue.
 func (b *managerBed) Successor(string, time.Duration, time.Duration) *Successor {

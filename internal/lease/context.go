@@ -84,14 +84,14 @@ func Innermost(ctx context.Context) *Hold {
 func InnermostOf(ctx context.Context, m *Manager, name string) *Hold {
 	return find(ctx, func(_ *ownerContext, h *Hold) bool {
 		if m == nil {
-			return h.lease.publicName() == name
+			return h.lease.PublicName() == name
 		}
 		return h.lease.Name == name && h.lease.m == m
 	})
 }
 
-// publicName returns the name that the caller uses: of a slot, that of its semaphore.
-func (l *Lease) publicName() string {
+// PublicName returns the name that the caller uses: of a slot, that of its semaphore.
+func (l *Lease) PublicName() string {
 	name, _ := scripts.CutSlot(l.Name)
 	return name
 }
@@ -123,7 +123,7 @@ func Owns(ctx context.Context, m *Manager) bool {
 func OutOfOrder(ctx context.Context, m *Manager, name string, all bool) bool {
 	public, _ := scripts.CutSlot(name)
 	after := find(ctx, func(c *ownerContext, h *Hold) bool {
-		return (all || c.together) && h.lease.m.Locker == m.Locker && public < h.lease.publicName() && h.Err() == nil
+		return (all || c.together) && h.lease.m.Locker == m.Locker && public < h.lease.PublicName() && h.Err() == nil
 	})
 	return after != nil && InnermostOf(ctx, m, name) == nil
 }

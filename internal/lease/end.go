@@ -28,7 +28,7 @@ type EndError struct {
 }
 
 // named returns err, with which l has ended, as an error that names the lock.
-func (l *Lease) named(err error) error { return EndError{l.publicName(), err} }
+func (l *Lease) named(err error) error { return EndError{l.PublicName(), err} }
 
 func (e EndError) Error() string {
 	return fmt.Sprintf("redlock: lock %.80q: %s", e.name, strings.TrimPrefix(e.error.Error(), "redlock: "))

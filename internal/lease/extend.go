@@ -9,6 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Run implements due.Task. It ends the lease and its contexts if the lease has expired, and otherwise extends the lease
@@ -117,14 +118,14 @@ type extension struct {
 
 // extendLocked queues a round that prolongs the lease by the TTL of its terms, or by ttl if that is longer, and writes
 // the depth and the value. See sendLocked.
-func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
+func (l *Lease) extendLocked(op redlockinfo.Op, ttl time.Duration) *extension {
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(l.m.Clock.Now())))
 	return l.sendLocked(op, ttl, l.value)
 }
 
 // sendLocked queues a round that writes the depth and a value. l must be live. The caller must hold l.mu, and must call
 // RecordSkipped after it has unlocked l.mu.
-func (l *Lease) sendLocked(op string, ttl time.Duration, value scripts.Value) *extension {
+func (l *Lease) sendLocked(op redlockinfo.Op, ttl time.Duration, value scripts.Value) *extension {
 	e := &extension{lease: l, ttl: ttl}
 	e.Init(l.m.Sender, l.m.View(), op, l.keys.Lock(), e)
 	e.Extends = ttl > 0
@@ -202,7 +203,7 @@ func (h *Hold) Extend(ctx context.Context) error {
 // prolong sends an extension and waits for the decision. It prolongs the lease by the TTL of its terms, or by ttl if
 // that is longer. more is the number of holds that are being added. The error is nil only if a majority has confirmed
 // the lease and h is still held afterwards. The extension is nil if nothing was sent.
-func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more int) (*extension, error) {
+func (h *Hold) prolong(ctx context.Context, op redlockinfo.Op, ttl time.Duration, more int) (*extension, error) {
 	if err := h.lockHeld(); err != nil {
 		return nil, &round.Failure{Decision: err}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // NewImport makes a lease that is to replace the lease with the id previous.
@@ -26,7 +27,7 @@ func (l *Lease) Inherits(ballot int64) {
 // lease. As in an acquire, a quorum decides which client gets the name. lastBallot is the largest ballot that the
 // exporter has sent. After a failure the caller calls Import again for the same l, so that masters on which an earlier
 // round has replaced the lease still count, or gives up and calls Abandon.
-func (l *Lease) Import(ctx context.Context, op string, terms *Terms, lastBallot int64, s *AcquireStats) error {
+func (l *Lease) Import(ctx context.Context, op redlockinfo.Op, terms *Terms, lastBallot int64, s *AcquireStats) error {
 	m := l.m
 	view := m.View()
 	r := m.Sender.New(view, op, l.keys.Lock(), l)

@@ -128,10 +128,3 @@ func (l *Lease) suitsLocked(terms *Terms, now clock.Instant) bool {
 	//mutant:idle-validity 3= true
 	return terms.MinHold == 0 && l.validity.ttl <= terms.TTL && l.validity.left(now) >= terms.Least
 }
-
-// ReleaseIdle releases every lease that lingers.
-func (m *Manager) ReleaseIdle() {
-	for _, l := range m.All() {
-		l.EndIdle()
-	}
-}

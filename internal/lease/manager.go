@@ -15,6 +15,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // repairPace is the pause between the extensions of two leases because of a master that is reachable again.
@@ -23,7 +24,7 @@ const repairPace = 20 * time.Microsecond
 // Events receives reports about leases. Its methods do not block, and are called with no lock held.
 type Events interface {
 	Attempted(l *Lease, r *round.Round, ballot int64, err error) // a round was decided, or given up
-	NotSent(op, name string, f *round.Failure)                   // an attempt has ended without sending anything
+	NotSent(op redlockinfo.Op, name string, f *round.Failure)    // an attempt has ended without sending anything
 	// Acquired reports the first hold of an ownership. Exactly one report of its end follows: Lost for its lease, or
 	// Released.
 	Acquired(h *Hold)

@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A releasing is a release or a roll-back under way. If it cannot be delivered to a master, it becomes pending in the
@@ -29,7 +30,7 @@ func (l *Lease) release() *round.Round {
 }
 
 // sendRelease sends a release to the masters of set. end says whether the waiter leaves the queues.
-func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *round.Round {
+func (l *Lease) sendRelease(op redlockinfo.Op, set quorum.Set, end scripts.Ending) *round.Round {
 	m := l.m
 	view := m.View()
 	r := &releasing{lease: l, keep: l.remainingMinHold()}

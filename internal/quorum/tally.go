@@ -56,10 +56,10 @@ type Tally struct {
 }
 
 // Add counts the vote of master i.
-func (t *Tally) Add(i int, o Outcome) { t.by[min(o, OtherKind)] |= One(i) }
+func (t *Tally) Add(i int, o Outcome) { t.by[o] |= One(i) }
 
 // Of returns the set of masters with this vote.
-func (t *Tally) Of(o Outcome) Set { return t.by[min(o, OtherKind)] }
+func (t *Tally) Of(o Outcome) Set { return t.by[o] }
 
 // In returns the set of masters whose votes have arrived.
 func (t *Tally) In() (in Set) {

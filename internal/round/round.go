@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A Sender sends rounds. All rounds of one client share it.
@@ -60,7 +61,7 @@ type VoteObserver interface {
 
 // A Round is one script sent to all masters. Make it with New or Init. It is safe for concurrent use.
 type Round struct {
-	Op       string
+	Op       redlockinfo.Op
 	View     *admission.View
 	Start    clock.Instant // before the first byte was queued
 	LeaseID  string        // the id in an acquire
@@ -83,14 +84,14 @@ type Round struct {
 }
 
 // New returns a round about the lock with this key, which uses view.
-func (s *Sender) New(view *admission.View, op, key string, o VoteObserver) *Round {
+func (s *Sender) New(view *admission.View, op redlockinfo.Op, key string, o VoteObserver) *Round {
 	r := &Round{}
 	r.Init(s, view, op, key, o)
 	return r
 }
 
 // Init initializes a zero Round for sending, for callers that embed it.
-func (r *Round) Init(s *Sender, view *admission.View, op, key string, o VoteObserver) {
+func (r *Round) Init(s *Sender, view *admission.View, op redlockinfo.Op, key string, o VoteObserver) {
 	r.sender, r.View, r.Op, r.key, r.observer, r.Start = s, view, op, key, o, s.Clock.Now()
 	//mutant:configured-quorum = quorum.Rule{Old: view.Voting}, view.Config.Rule.All()
 	r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()
@@ -189,7 +190,8 @@ func (r *Round) Reply(i int, value any, err error) {
 	default:
 		// A reply that cannot be decoded is from none of our scripts, so the effect of the call is unknown.
 		if v.Vote, err = scripts.DecodeVote(value); err != nil {
-			v.Vote, v.Err = scripts.Vote{}, &transport.Error{Addr: r.sender.Pool.Addr(i), Op: r.Op, Err: err, Unknown: true}
+			v.Vote = scripts.Vote{}
+			v.Err = &transport.Error{Addr: r.sender.Pool.Addr(i), Op: string(r.Op), Err: err, Unknown: true}
 		}
 	}
 	r.Record(i, v)

@@ -14,6 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/testbed"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // A testClient is a Queue and its Manager over masters in memory.
@@ -144,12 +145,12 @@ func (p *testClient) subscribed() bool {
 func (p *testClient) Attempted(_ *lease.Lease, _ *round.Round, _ int64, err error) {
 	p.logf("attempted %v", err == nil)
 }
-func (p *testClient) NotSent(string, string, *round.Failure) { p.logf("not sent") }
-func (p *testClient) Acquired(*lease.Hold)                   { p.logf("acquired") }
-func (p *testClient) Extended(*lease.Lease, error)           {}
-func (p *testClient) Repaired(*lease.Lease, int)             {}
-func (p *testClient) Lost(*lease.Lease, error)               { p.logf("lost") }
-func (p *testClient) Releasing(l *lease.Lease)               { p.Queue.Releasing(l) }
+func (p *testClient) NotSent(redlockinfo.Op, string, *round.Failure) { p.logf("not sent") }
+func (p *testClient) Acquired(*lease.Hold)                           { p.logf("acquired") }
+func (p *testClient) Extended(*lease.Lease, error)                   {}
+func (p *testClient) Repaired(*lease.Lease, int)                     {}
+func (p *testClient) Lost(*lease.Lease, error)                       { p.logf("lost") }
+func (p *testClient) Releasing(l *lease.Lease)                       { p.Queue.Releasing(l) }
 
 func (p *testClient) Ended(l *lease.Lease) {
 	p.mu.Lock()

@@ -6,11 +6,14 @@ import "github.com/redlock-go/redlock/internal/lease"
 // delay the extensions of other leases.
 const mostIdle = 1000
 
-// StopLingering makes KeepIdle and MayIdle return false from now on.
+// StopLingering releases every lease that lingers, and makes KeepIdle and MayIdle return false from now on.
 func (q *Queue) StopLingering() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.noLinger = true
+	q.mu.Unlock()
+	for _, l := range q.Manager.All() {
+		l.EndIdle()
+	}
 }
 
 // MayIdle implements lease.LocalQueue.

@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/internal/round"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Env holds what a Queue uses of its client.
@@ -66,7 +67,7 @@ var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
 // A Call is one call of Lock that waits. On the masters, a Call is one waiter.
 type Call struct {
-	Op       string // for errors and events
+	Op       redlockinfo.Op // for errors and events
 	Name     string
 	Keys     *scripts.Keys
 	Terms    *lease.Terms
