@@ -83,12 +83,14 @@
 //   - An option of a call: redlock/options.go, a field of [Settings] with its default and check (config.go; checkUnits
 //     for a duration), or of lease.Terms if the lease needs it. Say in LockAll (all.go; Hold.ApplyTerms, if the option
 //     must not apply before all names are locked), Semaphore (semaphore.go), RWLock (shares.go), Lead and Hold.Reenter
-//     whether it applies. An example, and the table in docs/guide.md.
+//     whether it applies. An example, its row in redlock/options_test.go, and the table in docs/guide.md.
 //   - A script: in internal/scripts X.lua, its SHA and All in script.go, encode.go, decode.go (vote.go has acquires and
-//     extensions), rights.go, its reference in package reference with its case in Eval, and "Calls" in
-//     docs/protocol.md.
+//     extensions), doc.go, its reference in package reference with its case in Eval, and "Calls" in docs/protocol.md.
+//     A command that no script has used before also goes into rights.go, docs/run.md and deploy/redis/users.acl.
 //   - A reason for the end of a lock: the table in internal/lease/end.go, and redlock/errors.go (the error, outcomes,
-//     the words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost.
+//     the words in Outcome). The table of errors in docs/guide.md; redlockprom/collector.go if the lock is lost. The
+//     uses of ErrMaxHold are the places where a reason may need a text or an effect of its own.
 //   - A command: in cmd/redlock a file (commands.go has those about all masters), rootCommand in main.go (and ofLocks,
-//     if it has exit statuses of its own), doc.go, and redlock.1, which "redlock man" prints.
+//     if it has exit statuses of its own), doc.go, redlock.1, which "redlock man" prints, docs/run.md, and the tables
+//     in usage_test.go and, if it asks for confirmation, approve_test.go.
 package client
