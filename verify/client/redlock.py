@@ -1,28 +1,23 @@
-"""A client of the protocol in docs/protocol.md, written from that page. It acquires, extends, releases and waits.
-
-It writes no records, so it leaves beginning and ending quarantines, also those after evictions, to clients of the
-library. It does not repair masters, and knows only epoch 0, without shards. It needs Linux, for a clock that counts
-suspension.
-"""
-import hashlib, itertools, os, queue, random, re, socket, threading, time, urllib.parse, uuid
+"""A client of the protocol in docs/protocol.md, written from that page: it acquires, extends, releases and waits. It
+writes no records, so clients of the library begin and end quarantines, also those after evictions. It repairs no
+masters, and knows only epoch 0, without shards. It needs Linux, for a clock that counts suspension."""
+import hashlib, itertools, os, pathlib, queue, random, re, socket, threading, time, urllib.parse, uuid
 
 TIMEOUT = float(os.environ.get("REDLOCK_TIMEOUT", 0.5))  # s; at most 15
 WINDOW, KEPT, MOST = 15_000_000, 75_000, 2**53 - 1  # us, ms, and the largest ballot
-NAMES = "acquire", "extend", "release", "admit"
 RECORD = re.compile(r"(v4 [0-9a-f]{16}) id=(([0-9a-f]+)/\S+)(?: db=0)? masters=(\S+) epoch=0 maxttl=(\d+) "
                     r"quarantine=\d+ state=(admitted|quarantine) since=(\d+)")
 
 
 def script(directory, file):
     """The text of a script: with the files that it includes, and without comments."""
-    with open(os.path.join(directory, file + ".lua")) as f:
-        text = re.sub(r"(?m)^ *-- include (\w+)\.lua\n", lambda m: script(directory, m[1]), f.read())
+    text = pathlib.Path(directory, file + ".lua").read_text()
+    text = re.sub(r"(?m)^ *-- include (\w+)\.lua\n", lambda m: script(directory, m[1]), text)
     return re.sub(r"(?m)^ *--.*\n", "", text)
 
 
 class Redis:
     """One connection. Its user closes it after any exception."""
-
     def __init__(self, name):
         host, _, port = name.rpartition(":")
         self.sock = socket.create_connection((host, int(port)), TIMEOUT)
@@ -49,7 +44,6 @@ class Redis:
 
 class Master:
     """One master, and the thread that sends its calls in order. session is 0 while it is down, and None at first."""
-
     def __init__(self, client, name):
         self.client, self.name, self.jobs, self.pending = client, name, queue.Queue(), []
         self.session, self.redis, self.seen = None, None, set()
@@ -101,7 +95,7 @@ class Master:
     def look(self):
         """Read the record, the identity and the clock."""
         start, (old, _, back) = self.client.now(), self.shown
-        _, text, now, identity, _ = self.eval("admit", self.client.prefix + ":admission", "read", "", "", "", "", "")
+        _, text, now, identity, _ = self.eval("admit", self.client.record, "read", "", "", "", "", "")
         self.shown = text, identity, text in self.seen if text != old else back
         self.seen.add(text)
         self.clock(now, start)
@@ -125,11 +119,10 @@ class Master:
         """The stamp of the record, if this master may vote, or only if it has the client's list and allows the TTL."""
         (text, identity, back), match = self.shown, RECORD.fullmatch(self.shown[0])
         stamp, own, run, masters, longest, state, since = match.groups() if match else ("", "", "", "", 0, "", 0)
-        if masters != self.client.list or ttl > int(longest):
-            return None
         ours = identity in (own, run + "/" + "0" * 40 + "/-1")  # or the server has freed its replication backlog
         fit = ours and state == "admitted" and not back and since != self.far
-        return stamp if not vote or fit and not 0 < self.backlog < int(longest) else None
+        fit = not vote or fit and not 0 < self.backlog < int(longest)
+        return stamp if fit and masters == self.client.list and ttl <= int(longest) else None
 
     def listen(self):
         """Receive the messages of the inbox, on a second connection, once a call has to wait."""
@@ -149,7 +142,6 @@ class Master:
 
 class Lock:
     """A lease. A lease that was won is held while left() is positive, in seconds."""
-
     def __init__(self, client, name, ttl, waiter):
         self.client, self.name, self.ttl, self.waiter, self.start = client, name, ttl, waiter, client.now()
         self.id = "%s:%d:python" % (client.owner, client.number())
@@ -164,8 +156,9 @@ class Lock:
 
 class Client:
     def __init__(self, masters, scripts, prefix="redlock"):
-        self.prefix, self.owner, self.lock, self.count = prefix, str(uuid.uuid4()), threading.Lock(), itertools.count()
-        self.scripts = {name: script(scripts, name) for name in NAMES}
+        self.prefix, self.record = prefix, prefix + ":admission"
+        self.owner, self.lock, self.count = str(uuid.uuid4()), threading.Lock(), itertools.count()
+        self.scripts = {name: script(scripts, name) for name in ("acquire", "extend", "release", "admit")}
         self.sha = {name: hashlib.sha1(text.encode()).hexdigest() for name, text in self.scripts.items()}
         self.list = ",".join(sorted(urllib.parse.quote(m, safe="$&+:=@") for m in masters))
         self.missed, self.floors, self.waits, self.listening, self.waiters = 0, {}, threading.Event(), set(), {}
@@ -217,10 +210,9 @@ class Client:
             m.jobs.put((call, lambda m, reply: (done(m, reply), replies.put((m, reply)))))
         while (ones := list(got.values()).count(1)) < self.quorum <= ones + len(sent) - len(got):
             try:
-                m, reply = replies.get(timeout=max(0, end - time.monotonic()))
+                m, got[m] = replies.get(timeout=max(0, end - time.monotonic()))
             except queue.Empty:
                 break
-            got[m] = reply
         return got
 
     def round(self, build, sent):
@@ -235,7 +227,7 @@ class Client:
         lock.sent = {m: lock.sent[m] for m in stamps}
         text = "1 %s %s %s" % (lock.digits, lock.digits, self.until(lock.start, ttl))
         mode = ("acquire", waiter or "", 0, "%016d" % lock.asked) if waiter or lock.token > lock.asked else ()
-        got = self.round(lambda m: ("acquire", lock.key, self.prefix + ":admission", stamps[m], lock.id, ttl + KEPT,
+        got = self.round(lambda m: ("acquire", lock.key, self.record, stamps[m], lock.id, ttl + KEPT,
                                     lock.digits, lock.digits, text) + mode, lock.sent)
         slow = self.since(lock.start, self.now()) >= TIMEOUT * 1e6
         if list(got.values()).count(1) >= self.quorum and not slow and lock.left() > 0:
@@ -292,20 +284,17 @@ class Client:
 
     def message(self, master, text):
         waiter, _, key = text.partition("\n")
-        if waiter in self.waiters:
-            if not key.endswith("\n"):  # else it is a probe
-                self.waiters[waiter].set()
-        elif re.match(r"\d{16}:", waiter):
+        if waiter in self.waiters and not key.endswith("\n"):  # else it is a probe
+            self.waiters[waiter].set()
+        elif waiter not in self.waiters and re.match(r"\d{16}:", waiter):
             self.leave(key.rstrip("\n")[len(self.prefix) + 2:-1], waiter, [master])
 
     def extend(self, lock):
         """Make the full TTL valid again. Returns whether a majority has confirmed it."""
-        start, key = self.now(), self.prefix + ":admission"
-        until = self.until(start, lock.ttl)
+        start = self.now()
+        term = lock.id, lock.ttl + KEPT, 0, 1, self.until(start, lock.ttl)
         sent = {m: m.session for m in self.masters if m.session and (m.stamp(0, vote=False) or not m.shown[0])}
-        got = self.round(lambda m: ("extend", lock.key, key, m.stamp(lock.ttl, vote=False) or "-", lock.id,
-                                    lock.ttl + KEPT, 0, 1, until), sent)
-        if list(got.values()).count(1) < self.quorum or lock.left() <= 0:
-            return False
-        lock.start = start
-        return lock.left() > 0
+        got = self.round(lambda m: ("extend", lock.key, self.record, m.stamp(lock.ttl, vote=False) or "-", *term), sent)
+        won = list(got.values()).count(1) >= self.quorum and lock.left() > 0
+        lock.start = start if won else lock.start
+        return won and lock.left() > 0
