@@ -27,15 +27,15 @@ const tryBound = 10 * time.Second
 // acquireLong describes the flags of acquireFlags in the help texts of run and lock.
 const acquireLong = `Several names are locked together: all of them or none. With --shared, any number of readers hold
 the name, except while a writer holds it with --exclusive; use one of these two flags whenever you lock this name.
-With --semaphore K, at most K holders hold the name at a time; use the same K whenever you lock this name. With --fair,
-redlock waits behind all earlier waiters of the name on any host; with --priority, it waits before all waiters of a
-lower priority, and --fair is implied. With --try and --wait, redlock waits for the masters, but not for another holder:
-for a job that may start before the sidecar or the network through which it reaches the masters.`
+With --semaphore K, at most K holders hold the name at a time; use the same K whenever you lock this name. The waiters
+of all hosts get the name about in the order of their calls; with --priority, redlock waits before all of a lower
+priority. With --try and --wait, redlock waits for the masters, but not for another holder: for a job that may start
+before the sidecar or the network through which it reaches the masters.`
 
 // acquireFlags holds the flags that run and lock have in common.
 type acquireFlags struct {
 	wait, ttl, minHold, maxHold time.Duration
-	try, fair                   bool
+	try                         bool
 	shared, exclusive           bool
 	priority, size, conflict    int
 	quiet                       bool
@@ -50,7 +50,6 @@ func (f *acquireFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
 	flags.DurationVar(&f.ttl, "ttl", clients.DefaultTTL, "time for which the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "minimum time for which the name stays locked, even after the release")
-	flags.BoolVar(&f.fair, "fair", false, "wait behind all earlier waiters on any host")
 	flags.IntVar(&f.priority, "priority", 0, "priority among waiters, from -1000 to 1000")
 	flags.BoolVar(&f.shared, "shared", false, "lock as one of many readers")
 	flags.BoolVar(&f.exclusive, "exclusive", false, "lock as the only writer of a name that others lock with --shared")
@@ -89,9 +88,6 @@ func (f *acquireFlags) lockerOptions() []redlock.Option {
 		redlock.WithLogger(log)}
 	if f.wait > 0 && !f.try {
 		opts = append(opts, redlock.WithWaitLimit(f.wait))
-	}
-	if f.fair {
-		opts = append(opts, redlock.WithFair())
 	}
 	if f.flags.Changed("priority") {
 		opts = append(opts, redlock.WithPriority(f.priority))

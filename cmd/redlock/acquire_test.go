@@ -129,13 +129,13 @@ func TestRunQuietWithAConflictExitCode(t *testing.T) {
 	p.ends(0, "")
 }
 
-// Fair waiters of several hosts are served in the order of their calls. Waiters with a higher priority come first.
+// Of the waiters of several hosts, those with a higher priority come first.
 func TestRunInOrder(t *testing.T) {
 	t.Parallel()
 	f := newVotingDeployment(t)
 	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")
-	fair := f.start("run", "--fair", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	first := f.start("run", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	f.waiting("a")
 	urgent := f.start("run", "--priority", "5", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	if !redistest.Until(func() bool {
@@ -145,11 +145,11 @@ func TestRunInOrder(t *testing.T) {
 	}
 	holder.stdin.Close()
 	urgent.hear("have it")
-	if fair.said() != "" {
+	if first.said() != "" {
 		t.Error("two commands hold the lock")
 	}
 	urgent.stdin.Close()
-	fair.hear("have it")
-	fair.stdin.Close()
-	fair.ends(0, "")
+	first.hear("have it")
+	first.stdin.Close()
+	first.ends(0, "")
 }
