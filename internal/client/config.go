@@ -214,11 +214,11 @@ func (s *Settings) check(cfg *Config) error {
 	case s.MinHold < 0:
 		return Invalid("minimum hold %v is negative; 0 means none", s.MinHold)
 	case s.MinHold > longest || s.MinHold+lease.Drift(s.MinHold) > longest: // checked first, since the sum may overflow
-		text := fmt.Sprintf("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a "+
-			"name", s.MinHold, lease.Drift(s.MinHold), longest)
+		text := fmt.Sprintf("minimum hold %v and its drift of %v are above the max TTL of this client, %v",
+			s.MinHold, lease.Drift(s.MinHold), longest)
 		if s.MinHold < MaxTTL/2 && cfg.MaxTTL > 0 {
-			text += fmt.Sprintf(": raise the max TTL of the masters (redlock max-ttl --set %v URL...), then WithMaxTTL of all "+
-				"clients", (s.MinHold+lease.Drift(s.MinHold)).Truncate(time.Second)+time.Second)
+			text += fmt.Sprintf(": raise that of the masters if it is lower (redlock max-ttl --set %v URL...), then WithMaxTTL "+
+				"of all clients", (s.MinHold+lease.Drift(s.MinHold)).Truncate(time.Second)+time.Second)
 		}
 		return Invalid("%s", text)
 	case s.Linger < 0:
