@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,25 @@ func TestRunQuietWithAConflictExitCode(t *testing.T) {
 	f.start("run", "-q", "b", "--", "sh", "-c", "echo heard; exit 5").ends(5, "heard")
 	p.stdin.Close()
 	p.ends(0, "")
+}
+
+// The log says why a master is in quarantine, so that nobody looks for a restart that there was not.
+func TestLogSaysWhyAMasterIsInQuarantine(t *testing.T) {
+	t.Parallel()
+	f := newVotingDeployment(t)
+	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x")
+	holder.hear("have it")
+	says := func(i int, reason string) {
+		t.Helper()
+		holder.hear(fmt.Sprintf("master=%s state=quarantine reason=%q", f.servers[i].Addr(), reason))
+	}
+	f.do(0, "FLUSHALL")
+	says(0, "its admission record was deleted or replaced while it ran")
+	host, port, _ := strings.Cut(f.servers[2].Addr(), ":")
+	f.do(1, "REPLICAOF", host, port)
+	holder.hear("master=" + f.servers[1].Addr() + " state=down")
+	f.do(1, "REPLICAOF", "NO", "ONE")
+	says(1, "it was a replica before")
 }
 
 // Of the waiters of several hosts, those with a higher priority come first.

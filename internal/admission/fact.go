@@ -77,11 +77,11 @@ func (f *Fact) Lose() {
 	}
 }
 
-// replaced reports whether the connected server had an earlier record.
+// replaced reports whether the connected server had a record that admitted it.
 func (f *Fact) replaced() bool {
 	return slices.ContainsFunc(f.former[:], func(text string) bool {
 		r, err := scripts.ParseRecord(text)
-		return text != "" && err == nil && runID(r.Identity) == runID(f.Identity)
+		return text != "" && err == nil && r.Admitted && runID(r.Identity) == runID(f.Identity)
 	})
 }
 

@@ -346,13 +346,13 @@ func (d *Deployment) cause(i int) (why, brief string) {
 	switch {
 	case promoted(fact.Identity):
 		brief = "it was a replica before"
+	case fact.replaced() && fact.Leapt == 0:
+		brief = "its admission record was deleted or replaced while it ran"
 	case fact.Started > 0 && ran < freshStart:
 		ago := ballot.Span(max(0, fact.Own-fact.Started)).Round(time.Second)
 		return fmt.Sprintf("it started %v ago", ago) + forgets, "it has started" + forgets
 	case fact.Leapt != 0:
 		brief = "its clock was far off, so locks may have expired early"
-	case fact.replaced():
-		brief = "its keys were deleted or replaced while it ran"
 	case !d.Voted():
 		brief = "it is new"
 	default:

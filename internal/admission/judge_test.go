@@ -539,3 +539,31 @@ func TestQuarantineBeginsAtTheLaterClock(t *testing.T) {
 		t.Errorf("the record is %q, %v; want it to begin at %d", text, err, epoch)
 	}
 }
+
+// A quarantine says why it has begun, as far as this client has seen it.
+func TestReasonOfAQuarantine(t *testing.T) {
+	lost := with("a"+zeros, record("a"+zeros))
+	lost.Learn("", 2, 2)
+	began := func(f Fact, identity string, started int64) Fact {
+		f.Identity, f.Started = identity, started
+		f.Learn(pending(identity, epoch, guard).String(), 3, 3)
+		return f
+	}
+	const long = epoch - 3_600_000_000
+	for _, c := range []struct {
+		fact Fact
+		want string
+	}{
+		{began(empty("a"+zeros), "a"+zeros, epoch-1_000_000), "it has started, and may have forgotten locks"},
+		{began(lost, "a"+zeros, epoch-1_000_000), "its admission record was deleted or replaced while it ran"},
+		{began(lost, "b"+zeros, epoch-1_000_000), "it has started, and may have forgotten locks"},
+		{began(lost, "a"+taken, long), "it was a replica before"},
+		{began(changed(lost, func(f *Fact) { f.Leapt = 1 }), "a"+zeros, long),
+			"its clock was far off, so locks may have expired early"},
+		{began(empty("a"+zeros), "a"+zeros, long), "it is new, or its keys were deleted while it ran"},
+	} {
+		if _, got := deployment(c.fact).cause(0); got != c.want {
+			t.Errorf("the quarantine says %q, want %q", got, c.want)
+		}
+	}
+}
