@@ -10,7 +10,6 @@ import (
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/admin"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -159,7 +158,7 @@ func ExampleAdmin_Check() {
 
 	verdict, err := admin.Of(locker).Check(context.Background())
 	for _, f := range verdict.Findings {
-		if f.Severity == redlockinfo.Failure && f.About == "connection" {
+		if f.About == "connection" {
 			fmt.Println(f.Master, "does not answer") // f.What, f.Risk and f.Fix have the details
 		}
 	}
