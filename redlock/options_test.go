@@ -308,7 +308,6 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		{1, []Option{WithoutRestartGuard()}, []string{"one master"}},
 		{3, nil, nil},
 		{3, []Option{WithDurableMasters("10.0.0.9:6379")}, []string{"10.0.0.9:6379"}}, // a misspelt name
-		{3, []Option{WithTTL(50 * time.Millisecond)}, []string{"is longer than the TTL, 50ms"}},
 		{4, nil, []string{"4 masters"}},
 		{5, []Option{WithoutRestartGuard()}, []string{"guard is off"}},
 		{2, []Option{WithoutRestartGuard()}, []string{"2 masters", "guard is off"}},

@@ -313,11 +313,6 @@ func configWarnings(c *Config, first *quorum.Config, p *transport.Transport) (wa
 		warnings = append(warnings, warning{level: slog.LevelWarn,
 			text: "redlock: the restart guard is off: a master that restarts empty can grant a held lock again"})
 	}
-	if ttl := c.Defaults.Terms.TTL; first.Slowest > ttl {
-		warnings = append(warnings, warning{level: slog.LevelWarn, text: fmt.Sprintf("redlock: the timeout of the pool, %v, "+
-			"is longer than the TTL, %v: a call may wait that long for masters that hang; see pool.WithTimeout",
-			first.Slowest, ttl)})
-	}
 	for _, text := range p.Warnings() {
 		warnings = append(warnings, warning{level: slog.LevelWarn, text: text})
 	}
