@@ -273,12 +273,16 @@ func (n *contention) ended(err error) error {
 
 // orHeld returns f, or n.held with the cause of f, since n.held names the holder. It returns n.held if f has a cause
 // and reports no quorum, and at most one attempt has failed since n.held, or a quorum of masters can grant a lock now.
+// With a cause, split votes count as held: see [round.Failure.Waited].
 func (n *contention) orHeld(f *round.Failure) *round.Failure {
-	if n.held == nil || f.Cause == nil || !errors.Is(f.Decision, round.ErrNoQuorum) {
+	if f.Cause == nil {
 		return f
 	}
+	if n.held == nil || !errors.Is(f.Decision, round.ErrNoQuorum) {
+		return f.Waited(f.Cause)
+	}
 	if view := n.q.Manager.View(); n.lost > 1 && !view.Config.Rule.Won(n.q.Manager.Sender.Able(view)) {
-		return f
+		return f.Waited(f.Cause)
 	}
 	held := n.held.Ended(f.Cause)
 	held.Masters = f.Masters
@@ -295,5 +299,5 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 		}
 		f = n.round.Failure(decision, cause)
 	}
-	return n.orHeld(f.Waited(cause))
+	return n.orHeld(f.Ended(cause))
 }
