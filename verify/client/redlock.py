@@ -120,9 +120,8 @@ class Master:
         (text, identity, back), match = self.shown, RECORD.fullmatch(self.shown[0])
         stamp, own, run, masters, longest, state, since = match.groups() if match else ("", "", "", "", 0, "", 0)
         ours = identity in (own, run + "/" + "0" * 40 + "/-1")  # or the server has freed its replication backlog
-        fit = ours and state == "admitted" and not back and since != self.far
-        fit = not vote or fit and not 0 < self.backlog < int(longest)
-        return stamp if fit and masters == self.client.list and ttl <= int(longest) else None
+        fit = ours and state == "admitted" and not back and since != self.far and not 0 < self.backlog < int(longest)
+        return stamp if (fit or not vote) and masters == self.client.list and ttl <= int(longest) else None
 
     def listen(self):
         """Receive the messages of the inbox, on a second connection, once a call has to wait."""
@@ -295,6 +294,7 @@ class Client:
         term = lock.id, lock.ttl + KEPT, 0, 1, self.until(start, lock.ttl)
         sent = {m: m.session for m in self.masters if m.session and (m.stamp(0, vote=False) or not m.shown[0])}
         got = self.round(lambda m: ("extend", lock.key, self.record, m.stamp(lock.ttl, vote=False) or "-", *term), sent)
-        won = list(got.values()).count(1) >= self.quorum and lock.left() > 0
-        lock.start = start if won else lock.start
-        return won and lock.left() > 0
+        if list(got.values()).count(1) < self.quorum or lock.left() <= 0:
+            return False
+        lock.start = start
+        return lock.left() > 0
